@@ -1,0 +1,49 @@
+"""Tables as tidy TSV with a header and floats in full precision (round-trip exact)."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from memloc.errors import MemlocError
+from memloc.files import atomic
+
+COLUMNS: dict[str, list[str]] = {
+    "history": [
+        "epoch",
+        "train_loss",
+        "clean_accuracy",
+        "noisy_accuracy",
+        "validation_accuracy",
+        "validation_macro_f1",
+        "seconds",
+    ],
+    "windows": [
+        "start",
+        "end",
+        "noisy_error",
+        "clean_error",
+        "n_noisy",
+        "n_clean",
+        "noisy_error_normalised",
+    ],
+}
+
+
+def write_tsv(frame: pd.DataFrame, path: str | Path, columns: list[str] | None = None) -> None:
+    """Write `frame` atomically; with `columns`, exactly these and in this order."""
+    if columns is not None:
+        missing = [name for name in columns if name not in frame]
+        if missing:
+            raise MemlocError(f"{path}: the table lacks the columns {missing}")
+        frame = frame[columns]
+    with atomic(path) as draft:
+        frame.to_csv(draft, sep="\t", index=False, na_rep="nan")
+
+
+def read_tsv(path: str | Path, columns: list[str] | None = None) -> pd.DataFrame:
+    """Read a TSV; with `columns`, an error names those it lacks. Only "nan" means missing."""
+    frame = pd.read_csv(path, sep="\t", keep_default_na=False, na_values=["nan"])
+    missing = [name for name in columns or [] if name not in frame]
+    if missing:
+        raise MemlocError(f"{path}: lacks the columns {missing}; it has {list(frame)}")
+    return frame

@@ -1,0 +1,28 @@
+"""Windows: all runs of consecutive layers, numbered 1..L (section 3.1)."""
+
+from memloc.errors import MemlocError
+
+Window = tuple[int, int]
+
+
+def all_windows(n_layers: int) -> list[Window]:
+    """The L(L+1)/2 windows (start, end), 1-based and inclusive, by start, then end."""
+    return [(start, end) for start in range(1, n_layers + 1) for end in range(start, n_layers + 1)]
+
+
+def window_name(window: Window) -> str:
+    """How a window is written in file names and column names: ``(3, 5)`` is ``"3-5"``."""
+    return f"{window[0]}-{window[1]}"
+
+
+def parse_window(name: str, n_layers: int) -> Window:
+    """The window called `name`, or MemlocError when it is malformed or outside 1..n_layers."""
+    parts = name.split("-")
+    if len(parts) == 2 and all(part.isdecimal() for part in parts):
+        start, end = int(parts[0]), int(parts[1])
+        if 1 <= start <= end <= n_layers and window_name((start, end)) == name:
+            return start, end
+    raise MemlocError(
+        f"window {name!r}: expected START-END with 1 <= START <= END <= {n_layers} "
+        f"(the model has {n_layers} layers), e.g. 1-{n_layers}"
+    )

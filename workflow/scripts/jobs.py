@@ -1,0 +1,35 @@
+"""What every script shares: logging to the rule's log, threads, and readable errors."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memloc.errors import MemlocError
+
+FORMAT = "%(asctime)s %(message)s"
+
+
+@contextmanager
+def job(snakemake: Any) -> Iterator[logging.Logger]:
+    """Set up one job; a MemlocError ends it with its message alone, anything else with a trace."""
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if snakemake.log:
+        Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(logging.FileHandler(snakemake.log[0], mode="w", encoding="utf-8"))
+    logging.basicConfig(level=logging.INFO, format=FORMAT, datefmt="%H:%M:%S", handlers=handlers)
+    logger = logging.getLogger(f"memloc.{snakemake.rule}")
+    os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(snakemake.threads)
+    try:
+        yield logger
+    except MemlocError as error:
+        logger.error("error in rule %s: %s", snakemake.rule, error)
+        sys.exit(1)
+    except BaseException:
+        logger.exception("rule %s failed", snakemake.rule)
+        raise
