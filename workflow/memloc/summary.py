@@ -1,0 +1,167 @@
+"""Per-run tables gathered into the tables of a whole study.
+
+A technique is one entry of TECHNIQUES: which table of a run it reads and how that becomes layer
+weights. Windows (swapping, retraining) go through their matrix; a technique that gives a weight per
+layer itself (gradients, probing) needs a function from its table to columns layer and weight.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from memloc.errors import MemlocError
+from memloc.tables import COLUMNS as TABLES
+from memloc.tables import read_tsv, write_tsv
+from memloc.weights import mean_mcog, mean_weights, one_layer_maximum, window_weights
+
+COLUMNS = {
+    "layer_weights": [
+        "task", "model", "technique", "layer", "weight", "sd", "weight_raw", "sd_raw", "n_seeds",
+    ],
+    "mcog": ["task", "model", "technique", "mcog", "sd", "n_seeds"],
+    "one_layer": ["task", "model", "technique", "layer", "error", "sd", "error_raw", "n_seeds"],
+    "training": [
+        "task", "model", "seed", "labels", "epochs", "memorised_epoch", "noisy_accuracy",
+        "clean_accuracy", "validation_accuracy", "validation_macro_f1", "seconds",
+    ],
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Technique:
+    """A localisation technique: its name in tables and figures, and its weights.
+
+    `weights` turns one seed's table into a frame with columns layer (1..L), weight (>= 0) and, if
+    it differs, weight_raw. `windows` says that the table has a row per window, hence a matrix.
+    """
+
+    name: str
+    label: str
+    table: str
+    columns: tuple[str, ...]
+    weights: Callable[[pd.DataFrame], pd.DataFrame]
+    windows: bool = False
+    quantity: str = "layer weight"
+
+
+def given_weights(table):
+    """Weights of a technique whose table has one row per layer with its weight."""
+    return table[[c for c in ("layer", "weight", "weight_raw") if c in table]]
+
+
+TECHNIQUES = {
+    technique.name: technique
+    for technique in (
+        Technique(
+            "swapping", "Layer swapping", "swap.tsv", tuple(TABLES["windows"]), window_weights,
+            windows=True, quantity="mean memorisation error",
+        ),
+        Technique(
+            "retraining", "Layer retraining", "retrain.tsv", tuple(TABLES["windows"]),
+            window_weights, windows=True, quantity="mean memorisation error",
+        ),
+        Technique(
+            "gradients", "Forgetting gradients", "gradients.tsv", ("layer", "weight"),
+            given_weights, quantity="share of the gradient norm",
+        ),
+        Technique(
+            "probing", "Probing", "probes.tsv", ("layer", "weight"), given_weights,
+            quantity=r"increase of probe $F_1$",
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed's table of one technique for one task and model."""
+
+    technique: str
+    task: str
+    model: str
+    seed: int
+    frame: pd.DataFrame
+
+
+def read_runs(paths: Iterable[str | Path], runs: Iterable[Mapping], techniques=TECHNIQUES):
+    """Runs from their files: `runs` says technique, task, model, seed of each path, in order."""
+    found = []
+    for path, run in zip(paths, runs, strict=True):
+        if run["technique"] not in techniques:
+            raise MemlocError(
+                f"Technique {run['technique']!r} is unknown; there are {', '.join(techniques)}."
+            )
+        frame = read_tsv(path, list(techniques[run["technique"]].columns))
+        found.append(Run(run["technique"], run["task"], run["model"], run["seed"], frame))
+    return found
+
+
+def grouped(runs: Iterable[Run]):
+    """{(task, model, technique): {seed: frame}}, in order of appearance."""
+    groups = {}
+    for run in runs:
+        seeds = groups.setdefault((run.task, run.model, run.technique), {})
+        if run.seed in seeds:
+            raise MemlocError(f"{run.task}/{run.model}: two {run.technique} tables of seed {run.seed}.")
+        seeds[run.seed] = run.frame
+    return groups
+
+
+def summarise_runs(runs: Iterable[Run], techniques=TECHNIQUES):
+    """Frames layer_weights, mcog and one_layer (the last of window techniques) of all runs."""
+    rows = {"layer_weights": [], "mcog": [], "one_layer": []}
+    for (task, model, name), seeds in grouped(runs).items():
+        key = {"task": task, "model": model, "technique": name}
+        what = f"{task}/{model}, {name}"
+        weights = {seed: techniques[name].weights(frame) for seed, frame in seeds.items()}
+        rows["layer_weights"].append(mean_weights(weights, what).assign(**key))
+        rows["mcog"].append(key | mean_mcog(weights, what))
+        if techniques[name].windows:
+            rows["one_layer"].append(key | one_layer_maximum(list(seeds.values())))
+    weights = rows["layer_weights"]
+    frames = {
+        "layer_weights": pd.concat(weights, ignore_index=True) if weights else pd.DataFrame(),
+        "mcog": pd.DataFrame(rows["mcog"]),
+        "one_layer": pd.DataFrame(rows["one_layer"]),
+    }
+    return {name: frame.reindex(columns=COLUMNS[name]) for name, frame in frames.items()}
+
+
+def memorised_epoch(history, threshold, noisy_share):
+    """First epoch whose training accuracy exceeds `threshold`, or "none" (theta_M1, section 3)."""
+    accuracy = history["clean_accuracy"]
+    if noisy_share > 0:
+        accuracy = accuracy * (1 - noisy_share) + history["noisy_accuracy"] * noisy_share
+    above = history.loc[accuracy > threshold, "epoch"]
+    return int(above.iloc[0]) if len(above) else "none"
+
+
+def training_row(history, run, threshold, noisy_share):
+    """Outcome of one training run, from its last epoch; `run` has task, model, seed and labels."""
+    last = history.sort_values("epoch").iloc[-1]
+    perturbed = run["labels"] == "perturbed"
+    outcome = {name: last[name] for name in COLUMNS["training"] if name in history}
+    outcome["epochs"] = int(last["epoch"])
+    outcome["memorised_epoch"] = (
+        memorised_epoch(history, threshold, noisy_share) if perturbed else "none"
+    )
+    outcome["seconds"] = history["seconds"].sum()
+    return {name: run[name] for name in ("task", "model", "seed", "labels")} | outcome
+
+
+def summarise_training(histories, runs, threshold, noisy_share):
+    """Frame training: a row per run; `noisy_share` maps a task to its share of noisy examples."""
+    rows = [
+        training_row(history, run, threshold, noisy_share[run["task"]])
+        for history, run in zip(histories, runs, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS["training"])
+
+
+def summarise(paths, runs, outputs: Mapping[str, str], techniques=TECHNIQUES):
+    """Read the runs' tables and write those of `outputs` (layer_weights, mcog, one_layer)."""
+    frames = summarise_runs(read_runs(paths, runs, techniques), techniques)
+    for name, path in outputs.items():
+        write_tsv(frames[name], path, COLUMNS[name])
