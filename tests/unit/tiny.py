@@ -1,0 +1,70 @@
+"""Tiny random-weight models of every family, and a tokenizer, built here."""
+
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
+
+N_LAYERS = 4
+WIDTH = 32
+VOCABULARY = 60
+COMMON = dict(vocab_size=VOCABULARY, num_labels=3)
+ENCODER = dict(
+    hidden_size=WIDTH,
+    num_hidden_layers=N_LAYERS,
+    num_attention_heads=4,
+    intermediate_size=48,
+    max_position_embeddings=64,
+)
+
+FAMILIES: dict[str, dict] = {
+    "bert": dict(model_type="bert", pad_token_id=0, **ENCODER),
+    "opt": dict(
+        model_type="opt",
+        pad_token_id=1,
+        hidden_size=WIDTH,
+        word_embed_proj_dim=WIDTH,
+        num_hidden_layers=N_LAYERS,
+        num_attention_heads=4,
+        ffn_dim=48,
+        max_position_embeddings=64,
+    ),
+    "gpt_neo": dict(
+        model_type="gpt_neo",
+        pad_token_id=0,
+        hidden_size=WIDTH,
+        num_layers=N_LAYERS,
+        attention_types=[[["global", "local"], N_LAYERS // 2]],
+        num_heads=4,
+        intermediate_size=48,
+        window_size=4,
+        max_position_embeddings=64,
+    ),
+    "gpt_neox": dict(model_type="gpt_neox", pad_token_id=0, **ENCODER),
+    "mpnet": dict(model_type="mpnet", pad_token_id=1, **ENCODER),
+}
+
+
+def tiny_model(family: str, seed: int = 0, dropout: float = 0.1) -> PreTrainedModel:
+    """A random model of the family, in evaluation mode; large weights make layers matter."""
+    options = {**COMMON, **FAMILIES[family]}
+    config = AutoConfig.for_model(options.pop("model_type"), **options)
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout",
+                 "attention_dropout", "embed_dropout", "resid_dropout", "hidden_dropout"):
+        if hasattr(config, name):
+            setattr(config, name, dropout)
+    config.use_cache = False
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
+        for name, parameter in model.named_parameters():
+            if parameter.dim() > 1:
+                torch.nn.init.normal_(parameter, std=0.3)
+    return model.eval()
+
+
+def random_ids(rows: int, seed: int = 0, longest: int = 12) -> list[list[int]]:
+    """Token ids of rows of differing lengths, without pad tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(2, longest + 1, (rows,), generator=generator).tolist()
+    return [
+        torch.randint(5, VOCABULARY, (length,), generator=generator).tolist() for length in lengths
+    ]

@@ -1,0 +1,198 @@
+"""Texts to token ids, and token ids to padded batches (PROTOCOL: inputs of one to three parts)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from memloc.errors import MemlocError
+
+BOOKKEEPING = ("split", "index", "original_label", "label", "noisy")
+
+
+@dataclass(frozen=True)
+class Examples:
+    """One split of a task, tokenised; row i of every field belongs to the same example.
+
+    ids: token ids, special tokens included; labels (n,) class ids trained on; noisy (n,) bool;
+    index (n,) the example's number in perturbed.parquet; n_cut: inputs that were cut.
+    """
+
+    ids: list[list[int]]
+    labels: torch.Tensor
+    noisy: torch.Tensor
+    index: torch.Tensor
+    n_cut: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def select(self, rows: torch.Tensor) -> "Examples":
+        """The examples at `rows` (integer positions, any order)."""
+        ids = [self.ids[row] for row in rows.tolist()]
+        return Examples(ids, self.labels[rows], self.noisy[rows], self.index[rows])
+
+
+def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
+    """The folder's tokenizer, padding on the right with its own pad token, else its eos."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.padding_side = "right"
+    if tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is None:
+            raise MemlocError(f"{folder}: the tokenizer has neither a pad nor an eos token")
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def encode_texts(
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Sequence[Sequence[str]],
+    separator: str | None,
+    max_length: int,
+) -> tuple[list[list[int]], int]:
+    """Token ids of each row's parts joined by the separator, and how many rows were cut.
+
+    A row is prefix + part SEP part … + suffix, with the tokenizer's own special tokens around
+    and no more than `max_length` ids; what exceeds that is cut from the end of the parts.
+    `separator` is "sep", "eos", a text such as "|", or None: the sep token, else "|".
+    Strings in a text that look like special tokens are tokenised as text.
+    """
+    prefix, suffix = _special_ids(tokenizer)
+    joint = _separator_ids(tokenizer, separator)
+    room = max_length - len(prefix) - len(suffix)
+    parts = [part if i == 0 else f" {part}" for row in rows for i, part in enumerate(row)]
+    pieces = iter(_plain_ids(tokenizer, parts))
+    encoded, n_cut = [], 0
+    for row in rows:
+        body: list[int] = []
+        for i in range(len(row)):
+            body += (joint if i else []) + next(pieces)
+        n_cut += len(body) > room
+        encoded.append(prefix + body[:room] + suffix)
+    return encoded, n_cut
+
+
+def _plain_ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
+    if not texts:
+        return []
+    # Only decoding needs the special strings; as input they are words like any other. Long
+    # texts are ours to cut, so the tokenizer's own warning about them would mislead.
+    options = dict(add_special_tokens=False, split_special_tokens=True, verbose=False)
+    return tokenizer(texts, return_attention_mask=False, **options)["input_ids"]
+
+
+def _special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
+    whole = tokenizer("a")["input_ids"]
+    for start in range(len(whole) - len(plain) + 1):
+        if whole[start : start + len(plain)] == plain:
+            return whole[:start], whole[start + len(plain) :]
+    raise MemlocError(f"{tokenizer.name_or_path}: can't tell its special tokens from its text")
+
+
+def _separator_ids(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> list[int]:
+    if separator is None:
+        separator = "|" if tokenizer.sep_token_id is None else "sep"
+    if separator in ("sep", "eos"):
+        token_id = getattr(tokenizer, f"{separator}_token_id")
+        if token_id is None:
+            raise MemlocError(
+                f"separator: {separator}: the tokenizer of {tokenizer.name_or_path} has no such "
+                'token; name another separator in model_sources, e.g. "|"'
+            )
+        return [token_id]
+    return _plain_ids(tokenizer, [f" {separator}"])[0]
+
+
+def load_examples(
+    path: str | Path,
+    split: str,
+    class_names: Sequence[str],
+    labels: str,
+    tokenizer: PreTrainedTokenizerBase,
+    separator: str | None,
+    max_length: int,
+) -> Examples:
+    """One split of a perturbed.parquet, tokenised, with its `labels` ("original"/"perturbed").
+
+    Rows without an original label (noise of unknown correction) are left out of "original".
+    Raises MemlocError for a label outside `class_names` and for a text without any token.
+    """
+    frame = pd.read_parquet(path)
+    frame = frame[frame["split"] == split]
+    column = {"original": "original_label", "perturbed": "label"}[labels]
+    frame = frame[frame[column].notna()]
+    class_ids = {name: i for i, name in enumerate(class_names)}
+    unknown = sorted(set(frame[column]) - set(class_ids))
+    if unknown:
+        raise MemlocError(
+            f"{path}: {column} {unknown[0]!r} is not among the task's {list(class_names)}"
+        )
+    texts = frame[[name for name in frame if name not in BOOKKEEPING]]
+    rows = list(texts.itertuples(index=False, name=None))
+    ids, n_cut = encode_texts(tokenizer, rows, separator, max_length)
+    _refuse_unreadable(path, ids, frame["index"].tolist(), tokenizer)
+    return Examples(
+        ids=ids,
+        labels=torch.tensor(frame[column].map(class_ids).to_numpy(dtype="int64", copy=True)),
+        noisy=torch.tensor(frame["noisy"].to_numpy(dtype=bool, copy=True)),
+        index=torch.tensor(frame["index"].to_numpy(dtype="int64", copy=True)),
+        n_cut=n_cut,
+    )
+
+
+def _refuse_unreadable(
+    path: str | Path, ids: list[list[int]], index: list[int], tokenizer: PreTrainedTokenizerBase
+) -> None:
+    n_special = sum(len(part) for part in _special_ids(tokenizer))
+    for number, row in zip(index, ids, strict=True):
+        if len(row) <= n_special:
+            raise MemlocError(
+                f"{path}: row {number} has no token the model can read; "
+                "drop it with drop_empty in the task file, or mend its text"
+            )
+        if tokenizer.pad_token_id in row[:-1]:
+            raise MemlocError(
+                f"{path}: row {number} holds the pad token, so its last real token can't be told"
+            )
+
+
+def batches_by_length(ids: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
+    """Row numbers in batches of neighbours in length, so that little is padded."""
+    order = sorted(range(len(ids)), key=lambda row: (len(ids[row]), row))
+    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+
+
+def batches_by_tokens(ids: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:
+    """The same, each batch holding at most `tokens` padded tokens (at least one row)."""
+    order = sorted(range(len(ids)), key=lambda row: (len(ids[row]), row))
+    batches: list[list[int]] = []
+    for row in order:
+        if batches and (len(batches[-1]) + 1) * len(ids[row]) <= tokens:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
+
+
+def collate(
+    ids: Sequence[Sequence[int]], pad_id: int, device: torch.device | str = "cpu"
+) -> dict[str, Any]:
+    """input_ids and attention_mask, both (rows, longest row), padded on the right."""
+    longest = max(len(row) for row in ids)
+    padded = torch.tensor([list(row) + [pad_id] * (longest - len(row)) for row in ids])
+    lengths = torch.tensor([len(row) for row in ids])
+    mask = (torch.arange(longest) < lengths[:, None]).long()
+    return {"input_ids": padded.to(device), "attention_mask": mask.to(device)}
+
+
+def padded_batches(
+    examples: Examples, batches: Sequence[Sequence[int]], pad_id: int, device: torch.device | str
+) -> Iterator[tuple[torch.Tensor, dict[str, Any]]]:
+    """Row numbers and padded inputs of each batch."""
+    for rows in batches:
+        yield torch.tensor(rows), collate([examples.ids[row] for row in rows], pad_id, device)

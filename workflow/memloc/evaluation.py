@@ -1,0 +1,37 @@
+"""Predictions of a classifier over a split, and what is reported of them."""
+
+import torch
+from sklearn.metrics import f1_score
+from transformers import PreTrainedModel
+
+from memloc.devices import autocast
+from memloc.encoding import Examples, batches_by_length, padded_batches
+
+
+@torch.no_grad()
+def predict_logits(
+    model: PreTrainedModel, examples: Examples, pad_id: int, batch_size: int, precision: str
+) -> torch.Tensor:
+    """Logits (n, classes), float32 on the CPU, in the order of `examples`; evaluation mode."""
+    was_training = model.training
+    model.eval()
+    logits = torch.empty(len(examples), model.config.num_labels)
+    batches = batches_by_length(examples.ids, batch_size)
+    for rows, inputs in padded_batches(examples, batches, pad_id, model.device):
+        with autocast(precision, model.device):
+            logits[rows] = model(**inputs).logits.float().cpu()
+    model.train(was_training)
+    return logits
+
+
+def accuracy(correct: torch.Tensor) -> float:
+    """Mean of a boolean tensor; nan when it is empty."""
+    return correct.double().mean().item()
+
+
+def macro_f1(labels: torch.Tensor, predicted: torch.Tensor, n_classes: int) -> float:
+    """Macro-averaged F1 over all classes of the task; a class never met or predicted scores 0."""
+    if not len(labels):
+        return float("nan")
+    classes = list(range(n_classes))
+    return float(f1_score(labels, predicted, labels=classes, average="macro", zero_division=0))

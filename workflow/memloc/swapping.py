@@ -1,0 +1,147 @@
+"""Layer swapping: theta_M2 with the layers of a window taken from theta_O (section 3.1).
+
+All L(L+1)/2 windows run in one sweep over the layers. At every layer three kinds of states
+exist: the untouched prefix, windows still open (in theta_O since their start) and windows
+already closed (back in theta_M2); states of a kind go through the layer as one batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from transformers import PreTrainedModel
+
+from memloc.devices import autocast
+from memloc.encoding import Examples, batches_by_tokens, padded_batches
+from memloc.engine import Entry, LayerStack
+from memloc.models import check_compatible, find_layers
+from memloc.progress import progress
+from memloc.windows import Window, all_windows, window_name
+
+ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations
+
+
+@dataclass(frozen=True)
+class SwapResult:
+    """table: one row per window; examples: per noisy example, whether a window kept its label."""
+
+    table: pd.DataFrame
+    examples: pd.DataFrame
+
+
+class Swapper:
+    """theta_M2 (`memorised`) and theta_O (`original`), ready to be mixed by windows."""
+
+    def __init__(self, memorised: PreTrainedModel, original: PreTrainedModel):
+        check_compatible(memorised, original, "layer swapping")
+        self.stack = LayerStack(memorised)
+        self.original = find_layers(original)
+        self.windows = all_windows(len(self.original))
+
+    @torch.no_grad()
+    def sweep(self, inputs: dict[str, torch.Tensor]) -> dict[Window, torch.Tensor]:
+        """Logits (rows, classes) of every window for one batch."""
+        entry = self.stack.enter(inputs)
+        prefix, open_, closed = entry.hidden, [], []
+        open_names: list[Window] = []
+        closed_names: list[Window] = []
+        for number, theirs in enumerate(self.original, start=1):
+            ours = self.stack.layers[number - 1]
+            closed = self._through(number, ours, closed, entry)
+            # Windows ended at the previous layer and now pass through theta_M2 again.
+            closed += self._through(number, ours, open_, entry)
+            closed_names += [(start, number - 1) for start, _ in open_names]
+            open_ = self._through(number, theirs, [*open_, prefix], entry)
+            open_names = [(start, number) for start in range(1, number + 1)]
+            if number < len(self.original):
+                prefix = self._through(number, ours, [prefix], entry)[0]
+        return self._logits(closed_names + open_names, closed + open_, entry)
+
+    def _through(
+        self, number: int, layer: torch.nn.Module, states: list[torch.Tensor], entry: Entry
+    ) -> list[torch.Tensor]:
+        results: list[torch.Tensor] = []
+        for group in self._groups(states):
+            hidden = self.stack.call(number - 1, layer, torch.cat(group), entry)
+            results += hidden.split(entry.rows)
+        return results
+
+    def _logits(
+        self, names: list[Window], states: list[torch.Tensor], entry: Entry
+    ) -> dict[Window, torch.Tensor]:
+        logits: list[torch.Tensor] = []
+        for group in self._groups(states):
+            logits += self.stack.leave(torch.cat(group), entry).float().split(entry.rows)
+        return dict(zip(names, logits, strict=True))
+
+    @staticmethod
+    def _groups(states: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+        if states:
+            tokens = states[0].shape[0] * states[0].shape[1]
+            size = max(1, ROWS_AT_ONCE_TOKENS // tokens)
+            for first in range(0, len(states), size):
+                yield states[first : first + size]
+
+
+def swap_windows(
+    memorised: PreTrainedModel,
+    original: PreTrainedModel,
+    examples: Examples,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+) -> SwapResult:
+    """Memorisation error and clean error of every window over `examples`.
+
+    An error is a prediction other than the (perturbed) label trained on. Examples are batched by
+    length, at most `batch_tokens` padded tokens a batch; predictions don't depend on it.
+    """
+    device = memorised.device
+    swapper = Swapper(memorised, original)
+    kept = torch.zeros(len(examples), len(swapper.windows), dtype=torch.bool)
+    batches = batches_by_tokens(examples.ids, batch_tokens)
+    for rows, inputs in progress(
+        padded_batches(examples, batches, pad_id, device), len(batches), "swapping windows"
+    ):
+        with autocast(precision, device):
+            logits = swapper.sweep(inputs)
+        predicted = torch.stack([logits[window].argmax(-1) for window in swapper.windows], dim=1)
+        kept[rows] = predicted.cpu() == examples.labels[rows, None]
+    return SwapResult(
+        window_table(swapper.windows, kept, examples.noisy),
+        per_example(swapper.windows, kept, examples),
+    )
+
+
+def window_table(
+    windows: list[Window], kept: torch.Tensor, noisy: torch.Tensor
+) -> pd.DataFrame:
+    """One row per window from kept (examples, windows), whether the trained label was predicted.
+
+    noisy_error_normalised scales the window of all layers to 1 (nan where that has no error).
+    """
+    errors = ~kept
+    frame = pd.DataFrame(windows, columns=["start", "end"])
+    frame["noisy_error"] = errors[noisy].double().mean(0).numpy()
+    frame["clean_error"] = errors[~noisy].double().mean(0).numpy()
+    frame["n_noisy"] = int(noisy.sum())
+    frame["n_clean"] = int((~noisy).sum())
+    frame["noisy_error_normalised"] = normalise(frame)
+    return frame
+
+
+def normalise(frame: pd.DataFrame) -> pd.Series:
+    """Errors of a window table scaled so that the window of all layers has 1.0 (section 3.1)."""
+    whole = (frame["start"] == 1) & (frame["end"] == frame["end"].max())
+    ceiling = float(frame.loc[whole, "noisy_error"].iloc[0])
+    return frame["noisy_error"] / ceiling if ceiling > 0 else frame["noisy_error"] * float("nan")
+
+
+def per_example(windows: list[Window], kept: torch.Tensor, examples: Examples) -> pd.DataFrame:
+    """index, then per window whether the perturbed label was still predicted; noisy rows only."""
+    noisy = examples.noisy
+    table = {"index": examples.index[noisy].numpy()}
+    for column, window in enumerate(windows):
+        table[window_name(window)] = kept[noisy][:, column].numpy()
+    return pd.DataFrame(table).sort_values("index", ignore_index=True)

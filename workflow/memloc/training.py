@@ -1,0 +1,278 @@
+"""Fine-tuning (section 3, Appendix D): theta_O, theta_M1, theta_M2 and theta_F from one loop.
+
+A run killed in the middle resumes from its last finished epoch and ends with the same bits:
+weights, optimiser and schedule are saved after each epoch, and the random state of an epoch
+follows from the seed and the epoch's number alone.
+"""
+
+import logging
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from tqdm import tqdm
+from transformers import PreTrainedModel, get_linear_schedule_with_warmup
+
+from memloc.devices import autocast
+from memloc.encoding import Examples, collate
+from memloc.errors import MemlocError
+from memloc.evaluation import accuracy, macro_f1, predict_logits
+from memloc.files import atomic, read_json, write_json
+from memloc.seeds import derive
+
+logger = logging.getLogger(__name__)
+LOSS_CHECK_STEPS = 50  # asking a GPU for the loss at every step would make it wait
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to fine-tune; the fields are config.yaml's `training`."""
+
+    epochs: int
+    learning_rate: float
+    batch_size: int
+    warmup: float
+    weight_decay: float
+    clip_norm: float
+    memorised_above: float
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a run trains on and is validated on."""
+
+    train: Examples
+    validation: Examples
+    pad_id: int
+
+
+@dataclass(frozen=True)
+class Computing:
+    """How a run computes: changes speed and rounding, not the science."""
+
+    precision: str
+    evaluation_batch_size: int
+
+
+@dataclass
+class Outcome:
+    """history: one dict per epoch (tables.COLUMNS["history"]); memorised_epoch: theta_M1's epoch,
+    None when the training accuracy never exceeded the threshold."""
+
+    history: list[dict[str, float]]
+    memorised_epoch: int | None
+
+
+class FineTuning:
+    """One run over epochs, with its partial state in a scratch folder.
+
+    `identity` is what the run depends on; a scratch folder of another identity is not resumed.
+    Only parameters with requires_grad are trained, saved and clipped.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        corpus: Corpus,
+        recipe: Recipe,
+        computing: Computing,
+        seed: int,
+        scratch: str | Path,
+        identity: dict[str, Any],
+    ):
+        self.model, self.corpus, self.recipe = model, corpus, recipe
+        self.computing, self.seed = computing, seed
+        self.scratch = Path(scratch)
+        self.identity = {**identity, "recipe": asdict(recipe), **asdict(computing), "seed": seed}
+        self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.trained.values(),
+            lr=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            fused=True,
+        )
+        self.steps = math.ceil(len(corpus.train) / recipe.batch_size)
+        total = self.steps * recipe.epochs
+        self.schedule = get_linear_schedule_with_warmup(
+            self.optimizer, int(recipe.warmup * total), total
+        )
+        self.outcome = Outcome([], None)
+
+    def run(self, after_epoch: Callable[[int], None] = lambda epoch: None) -> Outcome:
+        """Train what is left of the epochs; `after_epoch` is called when each has been saved."""
+        self._resume()
+        for epoch in range(len(self.outcome.history) + 1, self.recipe.epochs + 1):
+            started = time.perf_counter()
+            loss = self._train_epoch(epoch)
+            row = {"epoch": epoch, "train_loss": loss, **self._evaluate()}
+            row["seconds"] = time.perf_counter() - started
+            self.outcome.history.append(row)
+            self._report(row)
+            self._save(epoch)
+            after_epoch(epoch)
+        return self.outcome
+
+    def load_memorised(self) -> None:
+        """Put theta_M1 into the model; theta_M2 stays when the threshold was never exceeded."""
+        if self.outcome.memorised_epoch is not None:
+            self._load_weights(load_file(self.scratch / "memorised.safetensors"))
+
+    def clear(self) -> None:
+        """Forget the partial state, once the results are in place."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    # --- one epoch ---------------------------------------------------------------------
+
+    def _train_epoch(self, epoch: int) -> float:
+        """Mean training loss of one epoch, examples in an order of the epoch's own."""
+        train, size = self.corpus.train, self.recipe.batch_size
+        device = self.model.device
+        generator = torch.Generator().manual_seed(derive(self.seed, "order", epoch))
+        order = torch.randperm(len(train), generator=generator)
+        losses = torch.zeros(self.steps, device=device)
+        self.model.train()
+        devices = [device] if device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), self._bar(epoch) as bar:
+            torch.manual_seed(derive(self.seed, "dropout", epoch))
+            for step, rows in enumerate(order.split(size)):
+                losses[step] = self._train_step(rows)
+                checked = (step + 1) % LOSS_CHECK_STEPS == 0 or step + 1 == self.steps
+                if checked:
+                    self._refuse_nonfinite(losses[: step + 1], epoch)
+                    bar.set_postfix(loss=f"{losses[: step + 1].mean().item():.3f}", **self._last())
+                bar.update()
+        self.model.eval()
+        weights = torch.tensor([len(rows) for rows in order.split(size)], device=device)
+        return ((losses * weights).sum() / weights.sum()).item()
+
+    def _train_step(self, rows: torch.Tensor) -> torch.Tensor:
+        train, device = self.corpus.train, self.model.device
+        inputs = collate([train.ids[row] for row in rows.tolist()], self.corpus.pad_id, device)
+        with autocast(self.computing.precision, device):
+            logits = self.model(**inputs).logits
+        loss = nn.functional.cross_entropy(logits.float(), train.labels[rows].to(device))
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm)
+        self.optimizer.step()
+        self.schedule.step()
+        return loss.detach()
+
+    def _evaluate(self) -> dict[str, float]:
+        """Accuracies against the labels trained on, noisy and clean examples apart."""
+        train, validation = self.corpus.train, self.corpus.validation
+        correct = self._predict(train) == train.labels
+        held_out = self._predict(validation)
+        classes = self.model.config.num_labels
+        if self.outcome.memorised_epoch is None:
+            self._reached = accuracy(correct) > self.recipe.memorised_above
+        return {
+            "clean_accuracy": accuracy(correct[~train.noisy]),
+            "noisy_accuracy": accuracy(correct[train.noisy]),
+            "validation_accuracy": accuracy(held_out == validation.labels),
+            "validation_macro_f1": macro_f1(validation.labels, held_out, classes),
+        }
+
+    def _predict(self, examples: Examples) -> torch.Tensor:
+        size, precision = self.computing.evaluation_batch_size, self.computing.precision
+        return predict_logits(self.model, examples, self.corpus.pad_id, size, precision).argmax(-1)
+
+    def _refuse_nonfinite(self, losses: torch.Tensor, epoch: int) -> None:
+        wrong = (~losses.isfinite()).nonzero()
+        if len(wrong):
+            step = int(wrong[0])
+            raise MemlocError(
+                f"training loss became {losses[step].item()} in epoch {epoch}, step {step + 1} of "
+                f"{self.steps} (learning_rate {self.recipe.learning_rate:g}, precision "
+                f"{self.computing.precision}); lower training.learning_rate or use float32"
+            )
+
+    # --- progress ----------------------------------------------------------------------
+
+    def _bar(self, epoch: int) -> tqdm:
+        return tqdm(
+            total=self.steps,
+            desc=f"epoch {epoch}/{self.recipe.epochs}",
+            leave=False,
+            disable=not sys.stderr.isatty(),
+        )
+
+    def _last(self) -> dict[str, str]:
+        if not self.outcome.history:
+            return {}
+        row = self.outcome.history[-1]
+        return {key: f"{row[f'{key}_accuracy']:.3f}" for key in ("noisy", "clean", "validation")}
+
+    def _report(self, row: dict[str, float]) -> None:
+        logger.info(
+            "epoch %d/%d  loss %.4f  accuracy: clean %.3f noisy %.3f validation %.3f  (%.1f s)",
+            row["epoch"],
+            self.recipe.epochs,
+            row["train_loss"],
+            row["clean_accuracy"],
+            row["noisy_accuracy"],
+            row["validation_accuracy"],
+            row["seconds"],
+        )
+
+    # --- partial state -----------------------------------------------------------------
+
+    def _save(self, epoch: int) -> None:
+        weights = {name: p.detach().contiguous() for name, p in self.trained.items()}
+        if self.outcome.memorised_epoch is None and self._reached:
+            with atomic(self.scratch / "memorised.safetensors") as draft:
+                save_file(weights, draft)
+            self.outcome.memorised_epoch = epoch
+        state = self.optimizer.state_dict()["state"]
+        moments = {f"{i}.{key}": value for i, slot in state.items() for key, value in slot.items()}
+        with atomic(self.scratch / "state") as draft:
+            draft.mkdir()
+            save_file(weights, draft / "weights.safetensors")
+            save_file(moments, draft / "optimizer.safetensors")
+            write_json(
+                draft / "state.json",
+                {
+                    "identity": self.identity,
+                    "history": self.outcome.history,
+                    "memorised_epoch": self.outcome.memorised_epoch,
+                    "schedule": self.schedule.state_dict(),
+                },
+            )
+
+    def _resume(self) -> None:
+        folder = self.scratch / "state"
+        if not (folder / "state.json").exists():
+            return
+        saved = read_json(folder / "state.json")
+        if saved["identity"] != self.identity:
+            logger.info("%s holds a run with other settings: starting anew", self.scratch)
+            self.clear()
+            return
+        self._load_weights(load_file(folder / "weights.safetensors"))
+        self.schedule.load_state_dict(saved["schedule"])
+        self._load_moments(load_file(folder / "optimizer.safetensors"))
+        self.outcome = Outcome(saved["history"], saved["memorised_epoch"])
+        logger.info("resuming after epoch %d", len(self.outcome.history))
+
+    def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self.trained.items():
+                parameter.copy_(weights[name])
+
+    def _load_moments(self, moments: dict[str, torch.Tensor]) -> None:
+        content = self.optimizer.state_dict()
+        content["state"] = {}
+        for name, value in moments.items():
+            slot, _, key = name.partition(".")
+            content["state"].setdefault(int(slot), {})[key] = value
+        for group, rate in zip(content["param_groups"], self.schedule.get_last_lr(), strict=True):
+            group["lr"] = rate
+        self.optimizer.load_state_dict(content)
