@@ -1,0 +1,149 @@
+"""Files of data-set repositories on the Hugging Face hub, all of one commit."""
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from huggingface_hub import constants, hf_hub_download
+from huggingface_hub import errors as hub_errors
+
+from memloc.errors import MemlocError
+
+logger = logging.getLogger(__name__)
+ATTEMPTS = 4
+PAUSE = 2.0  # seconds before the second attempt; doubled for each further one
+TIMEOUT = 20.0  # seconds to wait for the answer about a file
+
+
+def fetch(
+    repo: str,
+    revision: str,
+    files: list[str],
+    *,
+    endpoint: str | None = None,
+    cache: str | Path | None = None,
+    attempts: int = ATTEMPTS,
+    pause: float = PAUSE,
+    timeout: float = TIMEOUT,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[list[Path], str]:
+    """Download `files` of a data-set repository, or find them in the cache.
+
+    Returns their paths and the commit that served them: the first file fixes it, so that a
+    branch which moves meanwhile can't mix two states. HF_HOME, HF_TOKEN, HF_ENDPOINT and
+    HF_HUB_OFFLINE are respected. Interrupted downloads are resumed. Raises MemlocError.
+    """
+    paths: list[Path] = []
+    commit = revision
+    for file in files:
+
+        def get(file: str = file, commit: str = commit) -> str:
+            return hf_hub_download(
+                repo,
+                file,
+                repo_type="dataset",
+                revision=commit,
+                endpoint=endpoint,
+                cache_dir=cache,
+                etag_timeout=timeout,
+            )
+
+        name = f"{repo}@{revision}: {file}"
+        paths.append(Path(_patiently(get, name, repo, attempts, pause, sleep)))
+        commit = _commit(paths[-1])
+    return paths, commit
+
+
+def _commit(path: Path) -> str:
+    """The commit in a cached file's path, …/snapshots/COMMIT/…"""
+    found = re.search(r"/snapshots/([^/]+)/", path.as_posix())
+    if found is None:
+        raise MemlocError(f"{path}: not where the hub's cache keeps files. Is HF_HOME set rightly?")
+    return found.group(1)
+
+
+def _patiently(
+    get: Callable[[], str],
+    name: str,
+    repo: str,
+    attempts: int,
+    pause: float,
+    sleep: Callable[[float], None],
+) -> str:
+    """Call `get` until it succeeds; what waiting can't mend stops at once."""
+    for attempt in range(1, attempts + 1):
+        try:
+            return get()
+        except Exception as error:
+            hopeless = _hopeless(error, name, repo)
+            if hopeless is not None:
+                raise hopeless from error
+            if not _passing(error):
+                raise
+            if attempt == attempts:
+                raise _unreachable(error, name, attempts) from error
+            wait = pause * 2 ** (attempt - 1)
+            logger.warning("%s: %s; trying again in %.0f s", name, _brief(error), wait)
+            sleep(wait)
+    raise AssertionError("attempts must be at least 1")
+
+
+def _hopeless(error: Exception, name: str, repo: str) -> MemlocError | None:
+    if isinstance(error, hub_errors.GatedRepoError):
+        return MemlocError(
+            f"{name}: the data set is gated. Accept its terms at "
+            f"{constants.ENDPOINT}/datasets/{repo} and set HF_TOKEN (or run `hf auth login`)."
+        )
+    if isinstance(error, hub_errors.RepositoryNotFoundError):
+        return MemlocError(
+            f"{name}: no such data set, or it is private. Check source.hub in the task file; for a "
+            "private one set HF_TOKEN."
+        )
+    if isinstance(error, hub_errors.RevisionNotFoundError):
+        return MemlocError(f"{name}: no such revision. Check source.revision in the task file.")
+    if isinstance(error, hub_errors.LocalEntryNotFoundError):
+        return _offline(name) if constants.HF_HUB_OFFLINE else None
+    if isinstance(error, hub_errors.EntryNotFoundError):
+        return MemlocError(f"{name}: no such file in it. Check source.files in the task file.")
+    if isinstance(error, hub_errors.OfflineModeIsEnabled):
+        return _offline(name)
+    if isinstance(error, hub_errors.HfHubHTTPError) and _status(error) in (401, 403):
+        return MemlocError(
+            f"{name}: access refused ({_status(error)}). Set HF_TOKEN to a valid one."
+        )
+    return None
+
+
+def _offline(name: str) -> MemlocError:
+    return MemlocError(
+        f"{name}: not in the cache ({constants.HF_HUB_CACHE}), and the hub is switched off "
+        "(HF_HUB_OFFLINE). Retrieve once with the network, copy the cache, or serve the data from "
+        "a folder with --config tasks_dir=FOLDER."
+    )
+
+
+def _unreachable(error: Exception, name: str, attempts: int) -> MemlocError:
+    return MemlocError(
+        f"{name}: not downloaded after {attempts} attempts: {_brief(error)}. Check the network and "
+        "run again (finished parts are kept), or serve the data from a folder with "
+        "--config tasks_dir=FOLDER."
+    )
+
+
+def _passing(error: Exception) -> bool:
+    """Whether a later attempt may succeed: server trouble, time-outs, cut connections."""
+    if isinstance(error, hub_errors.HfHubHTTPError):
+        return _status(error) in (None, 408, 429) or _status(error) >= 500
+    # The HTTP library's errors derive from Exception alone; its package differs by hub version.
+    library = type(error).__module__.split(".")[0]
+    return isinstance(error, OSError) or library.startswith(("httpx", "httpcore", "requests"))
+
+
+def _status(error: hub_errors.HfHubHTTPError) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)
+
+
+def _brief(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
