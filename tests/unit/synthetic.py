@@ -46,7 +46,9 @@ def windows(task_no=0, seed=1, n_layers=12):
 def given(task_no=0, seed=1, n_layers=12):
     """A table with one weight per layer."""
     rng = np.random.default_rng([7, task_no, seed])
-    weight = 1 / n_layers + 0.02 * rng.random(n_layers) + np.linspace(0.05, 0.01 * task_no, n_layers)
+    weight = (
+        1 / n_layers + 0.02 * rng.random(n_layers) + np.linspace(0.05, 0.01 * task_no, n_layers)
+    )
     return pd.DataFrame({"layer": np.arange(1, n_layers + 1), "weight": weight / weight.sum()})
 
 

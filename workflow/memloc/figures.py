@@ -11,6 +11,7 @@ import seaborn as sns
 
 from memloc.style import (
     GROUPS,
+    LAYER_WIDTH,
     layer_ticks,
     look,
     model_lines,
@@ -71,11 +72,9 @@ def matrix(tables, task, model, technique):
             annot=np.vectorize(short)(values) if annotate else False, fmt="",
             annot_kws={"size": 6}, cbar_kws={"label": f"memorisation error ({scale})", "shrink": 0.8},
         )  # fmt: skip
-        middle = np.arange(n_layers) + 0.5
-        every = 1 if n_layers <= 12 else 2
-        names = [str(n) if (n - 1) % every == 0 else "" for n in range(1, n_layers + 1)]
-        axes.set_xticks(middle, names, rotation=0)
-        axes.set_yticks(middle, names, rotation=0)
+        layer_ticks(axes.xaxis, n_layers, first=0.5)
+        layer_ticks(axes.yaxis, n_layers, first=0.5)
+        axes.tick_params(axis="both", rotation=0)
         axes.tick_params(length=0)
         axes.set_xlabel("layer")
         axes.set_ylabel("consecutive layers modified")
@@ -94,15 +93,16 @@ def layer_curves(weights, tasks, models, model):
     groups = [g for g in GROUPS if any(styles[t].group == g for t in chosen["task"].unique())]
     line = model_lines(list(models)).get(model, "-")
     n_layers = int(chosen["layer"].max())
+    undefined = set(chosen.loc[chosen["weight"].isna(), "task"])  # drawn from raw weights
     with look():
-        width = max(2.3, 0.17 * n_layers)
+        width = max(2.3, LAYER_WIDTH * n_layers)
         figure, grid = _grid(len(techniques), len(groups), width, 1.9, sharey="row", sharex=True)
         figure.set_size_inches(max(4.2, width * len(groups) + 0.6), 1.9 * len(techniques) + 1.1)
         for row, technique in zip(grid, techniques, strict=True):
             for axes, group in zip(row, groups, strict=True):
                 part = chosen[chosen["technique"] == technique]
                 _curves(axes, part, [t for t in styles if styles[t].group == group], styles, line)
-                layer_ticks(axes.xaxis, n_layers, every=1 if n_layers <= 8 else 2)
+                layer_ticks(axes.xaxis, n_layers)
             row[0].set_ylabel(f"{_technique(technique)}\n{TECHNIQUES[technique].quantity}")
         for axes, group in zip(grid[0], groups, strict=True):
             axes.set_title(GROUPS[group][0], pad=4)
@@ -110,7 +110,7 @@ def layer_curves(weights, tasks, models, model):
             axes.set_xlabel("layer")
             axes.legend(
                 handles=_handles([t for t in styles if styles[t].group == group
-                                  and t in set(chosen["task"])], styles, line),
+                                  and t in set(chosen["task"])], styles, line, undefined),
                 loc="upper center", bbox_to_anchor=(0.5, -0.26), ncols=2, columnspacing=1,
             )  # fmt: skip
         figure.suptitle(_label(models, model), fontsize=10)
@@ -131,10 +131,10 @@ def _curves(axes, part, names, styles, line):
         )
 
 
-def _handles(names, styles, line=""):
+def _handles(names, styles, line="", raw=()):
     return [
         plt.Line2D([], [], color=styles[n].colour, marker=styles[n].marker, ls=line,
-                   label=styles[n].label)
+                   label=styles[n].label + (" (not normalised)" if n in raw else ""))
         for n in names
     ]  # fmt: skip
 
@@ -159,7 +159,7 @@ def one_layer(frame, tasks, models):
         for axes, technique in zip(grid[0], techniques, strict=True):
             for row in frame[frame["technique"] == technique].itertuples():
                 style, x = styles[row.task], columns.index(row.model) + offsets[row.task]
-                sd = row.sd if value == "error" and row.sd == row.sd else None
+                sd = row.sd if value == "error" and not np.isnan(row.sd) else None
                 axes.errorbar(
                     x, getattr(row, value), yerr=sd, color=style.colour, marker=style.marker,
                     elinewidth=0.8, ls="",
@@ -188,8 +188,9 @@ def mcog(frame, weights, tasks, models):
     depth = weights.groupby("model")["layer"].max()
     with look():
         height = 0.19 * len(names) + 0.5
-        figure, grid = _grid(len(techniques), len(columns), 2.5, height, sharey=True)
-        figure.set_size_inches(max(3.6, 2.5 * len(columns) + 1.2), height * len(techniques) + 0.8)
+        width = max(2.5, LAYER_WIDTH * np.ptp(mcog_limits(frame, int(depth.max()))))
+        figure, grid = _grid(len(techniques), len(columns), width, height, sharey=True)
+        figure.set_size_inches(max(3.6, width * len(columns) + 1.2), height * len(techniques) + 0.8)
         for row, technique in zip(grid, techniques, strict=True):
             for axes, model in zip(row, columns, strict=True):
                 part = frame[(frame["technique"] == technique) & (frame["model"] == model)]
@@ -213,11 +214,11 @@ def _dots(axes, part, names, styles, offset=0.0, **marks):
             continue
         centre, sd = part.loc[name, "mcog"], part.loc[name, "sd"]
         look_of = {"color": styles[name].colour, "marker": styles[name].marker} | marks
-        if centre != centre:
+        if np.isnan(centre):
             axes.text(axes.get_xlim()[0], height, " undefined", va="center", fontsize=6)
             continue
         axes.errorbar(
-            centre, height + offset, xerr=sd if sd == sd else None, ls="", elinewidth=1,
+            centre, height + offset, xerr=None if np.isnan(sd) else sd, ls="", elinewidth=1,
             capsize=1.5, **look_of,
         )  # fmt: skip
 
@@ -233,7 +234,7 @@ def mcog_limits(frame, n_layers):
 
 def _mcog_axis(axes, n_layers, frame, names, styles):
     low, high = mcog_limits(frame, n_layers)
-    layer_ticks(axes.xaxis, n_layers, every=1 if high - low <= 12 else 2)
+    layer_ticks(axes.xaxis, n_layers)
     axes.set_xlim(low, high)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks(range(len(names)), [styles[n].label for n in names])
@@ -256,14 +257,13 @@ def mcog_averages(frame, weights, tasks, models):
         ("model", "mean over techniques", lambda m: _label(models, m), None, models),
     ]
     means = [
-        frame.groupby([by, "task"])["mcog"].agg(mcog="mean", sd="std") for by in ("technique", "model")
+        frame.groupby([by, "task"])["mcog"].agg(mcog="mean", sd="std")
+        for by in ("technique", "model")
     ]
     spread = pd.concat(means)
     with look():
         figure, grid = _grid(1, 2, 3.6, 0.38 * len(names) + 1.2, sharey=True)
-        for axes, mean, (by, title, label, mark, order) in zip(
-            grid[0], means, panels, strict=True
-        ):
+        for axes, mean, (by, title, label, mark, order) in zip(grid[0], means, panels, strict=True):
             entries = _present(order, frame[by])
             handles = []
             for i, (entry, offset) in enumerate(
@@ -283,10 +283,8 @@ def mcog_averages(frame, weights, tasks, models):
             axes.grid(axis="y", visible=False)
             axes.set_title(title)
             axes.set_xlabel("M-CoG (layer)")
-            axes.legend(
-                handles=handles, loc="upper center", ncols=2, columnspacing=1,
-                bbox_to_anchor=(0.5, -0.5 / (0.38 * len(names) + 0.4)),
-            )  # fmt: skip
+            side = "left" if by == "technique" else "right"
+            figure.legend(handles=handles, loc=f"outside lower {side}", ncols=2, columnspacing=1)
     return figure
 
 
@@ -297,11 +295,12 @@ def technique_curves(weights, tasks, models, model):
     names = [t for t in styles if t in set(chosen["task"])]
     techniques = _present(TECHNIQUES, chosen["technique"])
     n_layers = int(chosen["layer"].max())
-    columns = min(4, len(names))
+    width = max(2.2, LAYER_WIDTH * n_layers)
+    columns = min(4 if width < 3 else 2, len(names))
     rows = -(-len(names) // columns)
     with look():
-        figure, grid = _grid(rows, columns, 2.2, 1.6, sharex=True, sharey=True)
-        figure.set_size_inches(max(4.4, 2.2 * columns + 0.5), 1.6 * rows + 1.0)
+        figure, grid = _grid(rows, columns, width, 1.6, sharex=True, sharey=True)
+        figure.set_size_inches(max(4.4, width * columns + 0.5), 1.6 * rows + 1.0)
         panels = list(grid.flat)
         for axes, name in zip(panels, names, strict=False):
             for technique in techniques:
@@ -314,7 +313,7 @@ def technique_curves(weights, tasks, models, model):
                 axes.plot(part["layer"], scaled, color=colour, marker=marker, ls=line, ms=3)
             axes.axhline(1, color="#555555", lw=0.8, ls=":")
             axes.set_title(styles[name].label, color=styles[name].colour)
-            layer_ticks(axes.xaxis, n_layers, every=1 if n_layers <= 8 else 2)
+            layer_ticks(axes.xaxis, n_layers)
         for axes in panels[len(names) :]:
             axes.set_visible(False)
         for column in range(columns):

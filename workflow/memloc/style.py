@@ -11,12 +11,11 @@ from itertools import product
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 
-matplotlib.use("Agg")
+from memloc.files import atomic
 
-import matplotlib.pyplot as plt  # noqa: E402
-
-from memloc.files import atomic  # noqa: E402
+matplotlib.use("Agg")  # jobs draw to files, with or without a display
 
 # category: heading and shades (each at least 3:1 against white)
 GROUPS = {
@@ -133,11 +132,13 @@ def look():
     )
 
 
-def layer_ticks(axis, n_layers: int, every: int | None = None) -> None:
-    """Ticks 1..L on a matplotlib axis; with many layers only every other is labelled."""
-    every = every or (1 if n_layers <= 12 else 2)
+LAYER_WIDTH = 0.17  # inches an axis needs per layer so that all numbers fit
+
+
+def layer_ticks(axis, n_layers: int, first: float = 1) -> None:
+    """Ticks and numbers 1..L on a matplotlib axis whose layer 1 is at `first`."""
     numbers = range(1, n_layers + 1)
-    axis.set_ticks(numbers, [str(n) if (n - 1) % every == 0 else "" for n in numbers])
+    axis.set_ticks([n - 1 + first for n in numbers], [str(n) for n in numbers], fontsize=7)
 
 
 def save(figure, paths: Sequence[str | Path], dpi: int = 160) -> None:

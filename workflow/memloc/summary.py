@@ -104,7 +104,9 @@ def grouped(runs: Iterable[Run]):
     for run in runs:
         seeds = groups.setdefault((run.task, run.model, run.technique), {})
         if run.seed in seeds:
-            raise MemlocError(f"{run.task}/{run.model}: two {run.technique} tables of seed {run.seed}.")
+            raise MemlocError(
+                f"{run.task}/{run.model}: two {run.technique} tables of seed {run.seed}."
+            )
         seeds[run.seed] = run.frame
     return groups
 
