@@ -1,0 +1,121 @@
+"""What all rules share: the checked configuration, names, resources and fingerprints.
+
+In: config. Out: RESULTS, RESOURCES, TASKS, MODELS, RUNS and the helpers below. Planning
+imports neither torch nor transformers, and every cluster job parses these files again.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+WORKFLOW = Path(workflow.basedir, "workflow")
+sys.path.insert(0, str(WORKFLOW))
+# Scripts run in processes of their own, and find the library and each other this way.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(WORKFLOW), str(WORKFLOW / "scripts"), os.environ.get("PYTHONPATH", "")]
+).rstrip(os.pathsep)
+
+from memloc import settings
+from memloc.errors import MemlocError
+from memloc.fingerprint import fingerprint as CODE
+from memloc.tasks import load_task, local_files, task_params
+
+try:
+    settings.check_config(config, WORKFLOW / "schemas" / "config.schema.yaml")
+except MemlocError as error:
+    raise WorkflowError(str(error)) from None
+
+
+class Tasks(dict):
+    """Task files by name; one that config doesn't list is read when a target asks for it."""
+
+    def __missing__(self, name):
+        folders = [*config["task_folders"], WORKFLOW / "tasks"]
+        try:
+            self[name] = load_task(name, folders, config["tasks_dir"])
+        except MemlocError as error:
+            raise WorkflowError(str(error)) from None
+        return self[name]
+
+
+# The study's tasks are read now, so that a faulty task file stops the plan.
+TASKS = Tasks()
+for name in config["tasks"]:
+    TASKS[name]
+
+RESULTS = config["results_dir"].rstrip("/")
+RESOURCES = config["resources_dir"].rstrip("/")
+MODELS = config["models"]
+RUN = RESULTS + "/{task}/{model}/seed{seed}"
+
+
+wildcard_constraints:
+    task="[^/]+",
+    model="|".join(map(re.escape, config["model_sources"])),
+    seed=r"\d+",
+    labels="original|perturbed",
+
+
+def model_settings(model):
+    """The configuration as it holds for one model."""
+    return settings.model_settings(config, model)
+
+
+def SEEDS(model):
+    """The model seeds that are run for one model."""
+    return model_settings(model)["model_seeds"]
+
+
+def RUNS(pattern):
+    """`pattern` for every task, model and seed of the study."""
+    return [
+        pattern.format(task=task, model=model, seed=seed)
+        for task in config["tasks"]
+        for model in MODELS
+        for seed in SEEDS(model)
+    ]
+
+
+def model_source(model):
+    """How config describes where a model comes from and how it reads."""
+    return config["model_sources"][model]
+
+
+def class_names(wildcards):
+    """The task's labels in the order of their class ids."""
+    return TASKS[wildcards.task]["labels"]
+
+
+def reading(wildcards):
+    """What decides how a model reads a task's texts."""
+    return {
+        "class_names": class_names(wildcards),
+        "separator": model_source(wildcards.model).get("separator"),
+        "max_length": config["data"]["max_length"],
+    }
+
+
+def computing(wildcards):
+    """What decides how a job computes; changes rounding, not the science."""
+    return {
+        "precision": config["precision"],
+        "evaluation_batch_size": config["evaluation_batch_size"],
+    }
+
+
+def mem(megabytes):
+    """Memory in MB that grows with every attempt."""
+    return lambda wildcards, attempt: int(megabytes * attempt)
+
+
+def minutes(count):
+    """Run time in minutes that grows with every attempt."""
+    return lambda wildcards, attempt: int(count * attempt)
+
+
+def get_final_output():
+    """What the default target asks for."""
+    return [f"{RESULTS}/report.html", *SUMMARIES, *FIGURES]

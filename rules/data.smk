@@ -1,0 +1,94 @@
+"""
+Data sets: retrieved once, then split and perturbed by the data seed.
+
+In: task files (workflow/tasks and `task_folders`), the sources they name or `tasks_dir`.
+Out: resources/tasks/{task}.parquet with its manifest; results/{task}/perturbed.parquet with
+its provenance; results/tasks.tsv, sizes, noise, duplicates and lengths of all tasks.
+"""
+
+
+rule retrieve_task:
+    input:
+        lambda wildcards: local_files(TASKS[wildcards.task]),
+    output:
+        table=f"{RESOURCES}/tasks/{{task}}.parquet",
+        manifest=f"{RESOURCES}/tasks/{{task}}.manifest.json",
+    params:
+        task=lambda wildcards: task_params(TASKS[wildcards.task]),
+        code=CODE("retrieval", "hub"),
+    # Compute nodes often have no network, and it takes seconds.
+    localrule: True
+    threads: 1
+    resources:
+        mem_mb=mem(2000),
+        runtime=minutes(20),
+    log:
+        "logs/resources/tasks/{task}.log",
+    benchmark:
+        "benchmarks/resources/tasks/{task}.tsv"
+    script:
+        "../workflow/scripts/retrieve_task.py"
+
+
+rule perturb_task:
+    input:
+        table=rules.retrieve_task.output.table,
+    output:
+        table=f"{RESULTS}/{{task}}/perturbed.parquet",
+    params:
+        settings=lambda wildcards: perturbation_settings(wildcards.task),
+        code=CODE("noise"),
+    threads: 1
+    resources:
+        mem_mb=mem(2000),
+        runtime=minutes(10),
+    log:
+        f"logs/{RESULTS}/{{task}}/perturbed.log",
+    benchmark:
+        f"benchmarks/{RESULTS}/{{task}}/perturbed.tsv"
+    script:
+        "../workflow/scripts/perturb.py"
+
+
+rule task_table:
+    input:
+        tables=expand(rules.perturb_task.output.table, task=TASKS),
+        manifests=expand(rules.retrieve_task.output.manifest, task=TASKS),
+        models=expand(f"{RESOURCES}/models/{{model}}", model=MODELS),
+    output:
+        f"{RESULTS}/tasks.tsv",
+    params:
+        settings=dict(
+            tasks={
+                name: {key: task[key] for key in ("label", "category", "labels")}
+                for name, task in TASKS.items()
+            },
+            separators={model: model_source(model).get("separator") for model in MODELS},
+            max_length=config["data"]["max_length"],
+        ),
+        code=CODE("inputs"),
+    threads: 2
+    resources:
+        mem_mb=mem(4000),
+        runtime=minutes(30),
+    log:
+        f"logs/{RESULTS}/tasks.log",
+    benchmark:
+        f"benchmarks/{RESULTS}/tasks.tsv"
+    script:
+        "../workflow/scripts/task_table.py"
+
+
+def perturbation_settings(name):
+    """What decides which rows and labels are trained on, as keywords of `perturb_file`."""
+    task = TASKS[name]
+    return dict(
+        task=name,
+        labels=task["labels"],
+        share=task["split"].get("share"),
+        natural="noisy" in task["columns"],
+        ratio=config["perturbation"]["ratio"],
+        data_seed=config["data_seed"],
+        max_train=config["data"]["max_train"],
+        max_heldout=config["data"]["max_heldout"],
+    )

@@ -1,0 +1,178 @@
+"""One fine-tuning run from files to files: load, train, and put the checkpoints in place."""
+
+import logging
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from memloc.devices import device_name, pick_device, resolve_precision
+from memloc.encoding import load_examples, load_tokenizer
+from memloc.errors import MemlocError
+from memloc.files import atomic, require_space, sha256, write_provenance
+from memloc.models import (
+    checkpoint_digest,
+    freeze_all_but_head,
+    freeze_embeddings,
+    load_pretrained,
+)
+from memloc.tables import COLUMNS, write_tsv
+from memloc.training import Computing, Corpus, FineTuning, Recipe
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model reads a task: class names by id, the parts' separator, tokens at most."""
+
+    class_names: list[str]
+    separator: str | None
+    max_length: int
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run's results go; `memorised` (theta_M1) only for perturbed labels."""
+
+    final: Path
+    digest: Path
+    history: Path
+    scratch: Path
+    memorised: Path | None = None
+    memorised_digest: Path | None = None
+
+
+def fine_tune(
+    data: str | Path,
+    pretrained: str | Path,
+    places: Places,
+    labels: str,
+    train_layers: bool,
+    seed: int,
+    recipe: Recipe,
+    reading: Reading,
+    computing: Computing,
+) -> None:
+    """Fine-tune a pre-trained model on one task and write its checkpoints and history.
+
+    `labels` is "original" (theta_O) or "perturbed" (theta_M1, theta_M2); without `train_layers`
+    only the head is trained (theta_F).
+    """
+    started = time.perf_counter()
+    device = pick_device()
+    computing = Computing(
+        resolve_precision(computing.precision, device), computing.evaluation_batch_size
+    )
+    tokenizer = load_tokenizer(pretrained)
+    corpus = _corpus(data, labels, tokenizer, reading)
+    model = load_pretrained(pretrained, reading.class_names, seed)
+    (freeze_embeddings if train_layers else freeze_all_but_head)(model)
+    _require_room(model, places)
+    identity = {
+        "data": sha256(data),
+        "labels": labels,
+        "pretrained": checkpoint_digest(pretrained),
+        "reading": asdict(reading),
+        "trained": [name for name, p in model.named_parameters() if p.requires_grad],
+    }
+    run = FineTuning(
+        model.to(device), corpus, recipe, computing, seed, places.scratch, identity
+    )
+    outcome = run.run()
+    facts = {
+        "labels": labels,
+        "seed": seed,
+        "recipe": asdict(recipe),
+        "reading": asdict(reading),
+        "precision": computing.precision,
+        "device": device_name(device),
+        "n_train": len(corpus.train),
+        "n_noisy": int(corpus.train.noisy.sum()),
+        "n_cut": corpus.train.n_cut,
+        "memorised_epoch": outcome.memorised_epoch,
+        "seconds": time.perf_counter() - started,
+    }
+    write_tsv(pd.DataFrame(outcome.history), places.history, COLUMNS["history"])
+    _write_checkpoint(model, tokenizer, places.final, places.digest, facts)
+    if places.memorised and places.memorised_digest:
+        run.load_memorised()
+        _write_checkpoint(model, tokenizer, places.memorised, places.memorised_digest, facts)
+    _report(outcome.history[-1], outcome.memorised_epoch, recipe, labels)
+    run.clear()
+
+
+def _corpus(
+    data: str | Path, labels: str, tokenizer: PreTrainedTokenizerBase, reading: Reading
+) -> Corpus:
+    train, validation = (
+        load_examples(
+            data,
+            split,
+            reading.class_names,
+            labels,
+            tokenizer,
+            reading.separator,
+            reading.max_length,
+        )
+        for split in ("train", "validation")
+    )
+    logger.info(
+        "%d training examples (%d noisy, %d cut at %d tokens), %d validation examples",
+        len(train),
+        int(train.noisy.sum()),
+        train.n_cut,
+        reading.max_length,
+        len(validation),
+    )
+    return Corpus(train, validation, tokenizer.pad_token_id)
+
+
+def _require_room(model: PreTrainedModel, places: Places) -> None:
+    """Two checkpoints, and weights with optimiser moments of the epoch saved and the one before."""
+    everything = 4 * sum(p.numel() for p in model.parameters())
+    trained = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    checkpoints = 2 if places.memorised else 1
+    needed = checkpoints * everything + 7 * trained
+    require_space(places.scratch.parent, needed, "the checkpoints of this run")
+
+
+def _write_checkpoint(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    digest: Path,
+    facts: dict[str, Any],
+) -> None:
+    with atomic(folder) as draft:
+        model.save_pretrained(draft)
+        tokenizer.save_pretrained(draft)
+        write_provenance(draft, **facts)
+    with atomic(digest) as draft:
+        draft.write_text(checkpoint_digest(folder))
+
+
+def _report(row: dict[str, float], memorised: int | None, recipe: Recipe, labels: str) -> None:
+    logger.info(
+        "after %d epochs (%s labels): noisy accuracy %.3f, clean accuracy %.3f, validation "
+        "accuracy %.3f; training accuracy %s",
+        row["epoch"],
+        labels,
+        row["noisy_accuracy"],
+        row["clean_accuracy"],
+        row["validation_accuracy"],
+        f"exceeded {recipe.memorised_above} in epoch {memorised}"
+        if memorised
+        else f"never exceeded {recipe.memorised_above}",
+    )
+
+
+def check_pair(folders: list[str | Path]) -> None:
+    """Raise MemlocError unless the checkpoints share one tokenizer (theta_O against theta_M2)."""
+    hashes = {str(folder): sha256(Path(folder) / "tokenizer.json") for folder in folders}
+    if len(set(hashes.values())) > 1:
+        raise MemlocError(f"these checkpoints have different tokenizers: {', '.join(hashes)}")
+

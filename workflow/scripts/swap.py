@@ -1,0 +1,20 @@
+"""Swap every window of one fine-tuned pair."""
+
+from jobs import job
+
+from memloc.finetuning import Reading
+from memloc.localisation import swap_checkpoints
+
+with job(snakemake):
+    swap_checkpoints(
+        data=snakemake.input.data,
+        memorised=snakemake.input.memorised,
+        original=snakemake.input.original,
+        table=snakemake.output.table,
+        examples=snakemake.output.examples,
+        reading=Reading(**snakemake.params.reading),
+        clean_examples=snakemake.params.clean_examples,
+        batch_tokens=snakemake.params.batch_tokens,
+        precision=snakemake.params.precision,
+        seed=snakemake.params.seed,
+    )

@@ -1,0 +1,18 @@
+"""Sizes, noise, duplicates and lengths of all tasks (rule task_table)."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # tokenizers come from resources/, never from the hub
+
+from jobs import job
+
+from memloc.inputs import write_task_table
+
+with job(snakemake):
+    write_task_table(
+        snakemake.input.tables,
+        snakemake.input.manifests,
+        snakemake.input.models,
+        snakemake.output[0],
+        **snakemake.params.settings,
+    )

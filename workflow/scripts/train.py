@@ -1,0 +1,23 @@
+"""Fine-tune one model on one task: theta_O, theta_M1 with theta_M2, or theta_F."""
+
+from pathlib import Path
+
+from jobs import job
+
+from memloc.finetuning import Places, Reading, fine_tune
+from memloc.training import Computing, Recipe
+
+with job(snakemake):
+    chosen = snakemake.params.settings
+    outputs = {name: Path(path) for name, path in snakemake.output.items()}
+    fine_tune(
+        data=snakemake.input.data,
+        pretrained=snakemake.input.pretrained,
+        places=Places(scratch=Path(snakemake.params.scratch), **outputs),
+        labels="original" if snakemake.rule == "train_original" else "perturbed",
+        train_layers=snakemake.rule != "train_frozen",
+        seed=int(snakemake.wildcards.get("seed") or snakemake.params.seed),
+        recipe=Recipe(**chosen["recipe"]),
+        reading=Reading(**chosen["reading"]),
+        computing=Computing(**chosen["computing"]),
+    )
