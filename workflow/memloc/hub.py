@@ -12,7 +12,7 @@ from huggingface_hub import errors as hub_errors
 from memloc.errors import MemlocError
 
 logger = logging.getLogger(__name__)
-ATTEMPTS = 4
+ATTEMPTS = 3  # each of which the client library itself repeats for some 20 s
 PAUSE = 2.0  # seconds before the second attempt; doubled for each further one
 TIMEOUT = 20.0  # seconds to wait for the answer about a file
 
