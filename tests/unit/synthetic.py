@@ -1,10 +1,21 @@
 """Synthetic tables of a whole study, shaped like real ones, for tests of summaries and figures."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
+from memloc.correlations import correlations
+from memloc.cost import COLUMNS as COST
+from memloc.figures import draw
+from memloc.files import write_json
+from memloc.report import write_report
+from memloc.summary import TECHNIQUES, Run, summarise_runs, summarise_training
+from memloc.tables import write_tsv
 from memloc.weights import normalise
 from memloc.windows import all_windows
+
+TEMPLATES = Path(__file__).parents[2] / "workflow" / "report"
 
 TASKS = {
     "wic": {"category": "nlu", "label": "WiC"},
@@ -71,3 +82,115 @@ def history(task_no=0, seed=1, epochs=12):
             "seconds": 10.0,
         }
     )
+
+
+def runs(tasks, models, seeds, techniques, n_layers=12):
+    """Runs of a whole study; tables of one task resemble each other, whatever the model."""
+    found = []
+    for number, task in enumerate(tasks):
+        for shift, model in enumerate(models):
+            for seed in seeds:
+                for name in techniques:
+                    make = windows if TECHNIQUES[name].windows else given
+                    frame = make(number, seed + 10 * shift, n_layers)
+                    found.append(Run(name, task, model, seed, frame))
+    return found
+
+
+def training_runs(tasks, models, seeds):
+    """(runs, histories, records) of a study's runs on perturbed labels."""
+    keys = [
+        {"task": task, "model": model, "seed": seed, "labels": "perturbed"}
+        for task in tasks
+        for model in models
+        for seed in seeds
+    ]
+    numbers = {task: number for number, task in enumerate(tasks)}
+    histories = [history(numbers[key["task"]], key["seed"]) for key in keys]
+    records = [
+        {
+            "memorised_epoch": None if numbers[key["task"]] % 2 else 9 + key["seed"],
+            "n_train": 1200,
+            "n_noisy": 200,
+            "device": "CPU (2 threads)",
+            "versions": {"python": "3.12", "torch": "2.13"},
+        }
+        for key in keys
+    ]
+    return keys, histories, records
+
+
+def study(folder, tasks=TASKS, models=MODELS, seeds=(1, 2), techniques=("swapping",), **options):
+    """Tables, figures and the page of a synthetic study below `folder`; the page's path."""
+    folder = Path(folder)
+    tables, matrices = _tables(folder, tasks, models, seeds, techniques, options)
+    pictures = _pictures(folder, tables, matrices, tasks, models, techniques, seeds)
+    record = folder / "record.json"
+    write_json(record, training_runs(tasks, models, seeds)[2][0])
+    page = folder / "report.html"
+    write_report(
+        page,
+        title="Where is memorisation?",
+        tables={name: str(path) for name, path in tables.items()},
+        pictures=pictures,
+        models=models,
+        tasks=tasks,
+        settings={"model_seeds": list(seeds), "perturbation": {"ratio": 0.15}},
+        templates=str(TEMPLATES),
+        records={next(iter(tasks)): [str(record)]},
+        absent=options.get("absent", {}),
+    )
+    return page
+
+
+def _tables(folder, tasks, models, seeds, techniques, options):
+    found = runs(tasks, models, seeds, techniques, options.get("n_layers", 12))
+    frames = summarise_runs(found)
+    keys, histories, records = training_runs(tasks, models, seeds)
+    frames["training"] = summarise_training(histories, records, keys)
+    frames["cost"] = pd.DataFrame([("*/*/*/swap", 6, 12.5, 3.5, 20.0, 512.25)], columns=COST)
+    if len(models) > 1:
+        frames["correlations"] = correlations(frames["layer_weights"], frames["mcog"], seed=0)
+    tables = {name: folder / "summary" / f"{name}.tsv" for name in frames}
+    for name, path in tables.items():
+        write_tsv(frames[name], path)
+    matrices = {}
+    for run in found:
+        if TECHNIQUES[run.technique].windows:
+            path = folder / "runs" / f"{run.technique}_{run.task}_{run.model}_{run.seed}.tsv"
+            write_tsv(run.frame, path)
+            key = (run.technique, run.task, run.model)
+            matrices.setdefault(key, []).append(path)
+    return tables, matrices
+
+
+def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
+    wanted = [
+        ("matrix", {"technique": c, "task": t, "model": m}, {"runs": paths}, ())
+        for (c, t, m), paths in matrices.items()
+    ]
+    weights = {"layer_weights": tables["layer_weights"]}
+    for model in models:
+        keys, frames, _ = training_runs(tasks, [model], seeds)
+        paths = [folder / "runs" / f"history_{model}_{i}.tsv" for i in range(len(keys))]
+        for frame, path in zip(frames, paths, strict=True):
+            write_tsv(frame, path)
+        histories = {"histories": paths, "training": tables["training"]}
+        wanted.append(("training", {"model": model}, histories, keys))
+        wanted.append(("layer_weights", {"model": model}, weights, ()))
+        if len(techniques) > 1:
+            wanted.append(("techniques", {"model": model}, weights, ()))
+    wanted.append(("one_layer", {}, {"one_layer": tables["one_layer"]}, ()))
+    wanted.append(("mcog", {}, weights | {"mcog": tables["mcog"]}, ()))
+    if len(models) > 1:
+        wanted.append(("mcog_averages", {}, weights | {"mcog": tables["mcog"]}, ()))
+        for measure in ("mcog", "layer_weights"):
+            given_table = {"correlations": tables["correlations"]}
+            wanted.append(("correlations", {"measure": measure}, given_table, ()))
+    pictures = []
+    for kind, chosen, inputs, keys in wanted:
+        name = "_".join([kind, *chosen.values()])
+        pdf, png = (str(folder / "figures" / f"{name}.{end}") for end in ("pdf", "png"))
+        draw(kind, [pdf, png], inputs, tasks, models, chosen, keys)
+        pictures.append({"kind": kind, "png": png, "pdf": pdf, "wildcards": chosen})
+    return pictures

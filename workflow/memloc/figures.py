@@ -1,4 +1,4 @@
-"""The figures of the techniques section: each function takes tables and returns a Figure.
+"""The figures of training, techniques and correlations: each function takes tables and returns a Figure.
 
 `tasks` maps a task to {category, label}, `models` a model to {label}; both in display order. Frames
 are those of `memloc.summary`. Layers are numbered 1..L on every axis.
@@ -9,16 +9,19 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
+from memloc.errors import MemlocError
 from memloc.style import (
     GROUPS,
     LAYER_WIDTH,
     layer_ticks,
     look,
     model_lines,
+    save,
     task_styles,
     technique_mark,
 )
-from memloc.summary import TECHNIQUES
+from memloc.summary import TECHNIQUES, read_histories
+from memloc.tables import read_tsv
 from memloc.weights import mean_matrix
 
 ANNOTATED = 16  # up to this many layers a matrix's cells have room for their values
@@ -430,3 +433,39 @@ def correlation_maps(frame, measure, tasks, models):
             axes.set_yticklabels(labels, rotation=0)
             axes.set_title(f"between {level}s")
     return figure
+
+
+# --- From files to files ---------------------------------------------------------------
+
+
+def draw(kind, outputs, tables, tasks, models, chosen=None, runs=()):
+    """Draw one figure from its tables' paths and save it to `outputs` (.pdf and .png).
+
+    `tables` maps names to a path (or, for runs and histories, to paths); `chosen` holds what the
+    figure is of (task, model, technique, measure); `runs` says whose histories they are.
+    """
+    chosen = dict(chosen or {})
+    frames = {
+        name: read_tsv(path) for name, path in tables.items() if name not in ("runs", "histories")
+    }
+    model = chosen.get("model")
+    if kind == "matrix":
+        windows = [read_tsv(path) for path in tables["runs"]]
+        names = _label(tasks, chosen["task"]), _label(models, model)
+        figure = matrix(windows, *names, _technique(chosen["technique"]))
+    elif kind == "training":
+        histories = read_histories(tables["histories"], runs)
+        figure = training(histories, frames["training"], tasks, models, model)
+    elif kind == "one_layer":
+        figure = one_layer(frames["one_layer"], tasks, models)
+    elif kind == "correlations":
+        figure = correlation_maps(frames["correlations"], chosen["measure"], tasks, models)
+    elif kind in ("layer_weights", "techniques"):
+        function = layer_curves if kind == "layer_weights" else technique_curves
+        figure = function(frames["layer_weights"], tasks, models, model)
+    elif kind in ("mcog", "mcog_averages"):
+        function = mcog if kind == "mcog" else mcog_averages
+        figure = function(frames["mcog"], frames["layer_weights"], tasks, models)
+    else:
+        raise MemlocError(f"There is no figure of kind {kind!r}.")
+    save(figure, outputs)

@@ -30,7 +30,7 @@ PAPER = {  # task: shade within its group, marker
     "wic": (0, "o"), "rte": (1, "X"), "mrpc": (2, "s"), "cola": (3, "h"), "boolq": (4, "D"),
     "sst2": (0, "d"), "sst5": (1, "^"), "emotion": (2, "P"),
     "implicithate": (0, "v"), "stormfront": (1, "p"),
-    "reuters": (0, "8"), "trec": (1, "*"),
+    "reuters": (0, "<"), "trec": (1, "*"),
 }  # fmt: skip
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 # techniques side by side within one task: greys and shapes, so that colour stays the task's

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from memloc.errors import MemlocError
+from memloc.files import read_json
 from memloc.tables import COLUMNS as TABLES
 from memloc.tables import read_tsv, write_tsv
 from memloc.weights import mean_mcog, mean_weights, one_layer_maximum, window_weights
@@ -23,7 +24,8 @@ COLUMNS = {
     "mcog": ["task", "model", "technique", "mcog", "sd", "n_seeds"],
     "one_layer": ["task", "model", "technique", "layer", "error", "sd", "error_raw", "n_seeds"],
     "training": [
-        "task", "model", "seed", "labels", "epochs", "memorised_epoch", "noisy_accuracy",
+        "task", "model", "seed", "labels", "n_train", "n_noisy", "epochs", "memorised_epoch",
+        "noisy_accuracy",
         "clean_accuracy", "validation_accuracy", "validation_macro_f1", "seconds",
     ],
 }  # fmt: skip
@@ -131,35 +133,49 @@ def summarise_runs(runs: Iterable[Run], techniques=TECHNIQUES):
     return {name: frame.reindex(columns=COLUMNS[name]) for name, frame in frames.items()}
 
 
-def memorised_epoch(history, threshold, noisy_share):
-    """First epoch whose training accuracy exceeds `threshold`, or "none" (theta_M1, section 3)."""
-    accuracy = history["clean_accuracy"]
-    if noisy_share > 0:
-        accuracy = accuracy * (1 - noisy_share) + history["noisy_accuracy"] * noisy_share
-    above = history.loc[accuracy > threshold, "epoch"]
-    return int(above.iloc[0]) if len(above) else "none"
+def training_row(history, record, run):
+    """Outcome of one training run: its last epoch and, from its record, what was trained on.
 
-
-def training_row(history, run, threshold, noisy_share):
-    """Outcome of one training run, from its last epoch; `run` has task, model, seed and labels."""
+    `record` is the checkpoint's provenance; without an epoch above the threshold (theta_M1,
+    section 3) memorised_epoch is "none".
+    """
     last = history.sort_values("epoch").iloc[-1]
-    perturbed = run["labels"] == "perturbed"
     outcome = {name: last[name] for name in COLUMNS["training"] if name in history}
-    outcome["epochs"] = int(last["epoch"])
-    outcome["memorised_epoch"] = (
-        memorised_epoch(history, threshold, noisy_share) if perturbed else "none"
+    reached = record["memorised_epoch"]
+    return (
+        {name: run[name] for name in ("task", "model", "seed", "labels")}
+        | outcome
+        | {
+            "n_train": record["n_train"],
+            "n_noisy": record["n_noisy"],
+            "epochs": int(last["epoch"]),
+            "memorised_epoch": "none" if reached is None else int(reached),
+            "seconds": history["seconds"].sum(),
+        }
     )
-    outcome["seconds"] = history["seconds"].sum()
-    return {name: run[name] for name in ("task", "model", "seed", "labels")} | outcome
 
 
-def summarise_training(histories, runs, threshold, noisy_share):
-    """Frame training: a row per run; `noisy_share` maps a task to its share of noisy examples."""
-    rows = [
-        training_row(history, run, threshold, noisy_share[run["task"]])
-        for history, run in zip(histories, runs, strict=True)
-    ]
+def summarise_training(histories, records, runs):
+    """Frame training: a row per run; all three arguments have one entry per run, in order."""
+    rows = [training_row(*entry) for entry in zip(histories, records, runs, strict=True)]
     return pd.DataFrame(rows, columns=COLUMNS["training"])
+
+
+def read_histories(paths, runs):
+    """The runs' history tables as one frame with columns task, model, seed and labels."""
+    names = ("task", "model", "seed", "labels")
+    frames = [
+        read_tsv(path, TABLES["history"]).assign(**{name: run[name] for name in names})
+        for path, run in zip(paths, runs, strict=True)
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def write_training(histories, checkpoints, runs, output):
+    """Write summary/training.tsv from the runs' history tables and checkpoint folders."""
+    tables = [read_tsv(path, TABLES["history"]) for path in histories]
+    records = [read_json(Path(folder) / "provenance.json") for folder in checkpoints]
+    write_tsv(summarise_training(tables, records, runs), output, COLUMNS["training"])
 
 
 def summarise(paths, runs, outputs: Mapping[str, str], techniques=TECHNIQUES):

@@ -1,0 +1,16 @@
+"""Draw one figure as PDF and PNG."""
+
+from jobs import job
+
+from memloc.figures import draw
+
+with job(snakemake):
+    draw(
+        kind=snakemake.params.kind,
+        outputs=list(snakemake.output),
+        tables=dict(snakemake.input.items()),
+        tasks=snakemake.params.names["tasks"],
+        models=snakemake.params.names["models"],
+        chosen=dict(snakemake.wildcards.items()),
+        runs=snakemake.params.get("runs", ()),
+    )

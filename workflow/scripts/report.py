@@ -1,0 +1,28 @@
+"""Put results/report.html together, with the cost of all stages."""
+
+from pathlib import Path
+
+from jobs import job
+
+from memloc.cost import write_cost
+from memloc.report import write_report
+
+with job(snakemake):
+    params = snakemake.params
+    names = [*params.content["tasks"], *params.content["models"]]
+    write_cost(params.benchmarks, names, snakemake.output.cost)
+    pictures = [
+        {"png": png, "pdf": pdf, **labels}
+        for png, pdf, labels in zip(
+            snakemake.input.png, snakemake.input.pdf, params.pictures, strict=True
+        )
+    ]
+    tables = {name: snakemake.input[name] for name in params.tables}
+    write_report(
+        snakemake.output.page,
+        tables=tables | {"cost": snakemake.output.cost},
+        pictures=pictures,
+        records=params.records,
+        templates=str(Path(snakemake.input.templates[0]).parent),
+        **params.content,
+    )

@@ -1,0 +1,24 @@
+"""Tables of the whole study from those of its runs."""
+
+from jobs import job
+
+from memloc.correlations import write_correlations
+from memloc.summary import summarise, write_training
+
+with job(snakemake):
+    if snakemake.rule == "summarise_training":
+        write_training(
+            snakemake.input.histories,
+            snakemake.input.checkpoints,
+            snakemake.params.runs,
+            snakemake.output.training,
+        )
+    elif snakemake.rule == "correlate":
+        write_correlations(
+            snakemake.input.layer_weights,
+            snakemake.input.mcog,
+            snakemake.output[0],
+            snakemake.params.seed,
+        )
+    else:
+        summarise(snakemake.input, snakemake.params.runs, dict(snakemake.output.items()))
