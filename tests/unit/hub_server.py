@@ -84,7 +84,9 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
             self.send_header("X-Repo-Commit", hub.commit)
             self.send_header("Content-Length", str(len(rest)))
             if start:
-                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+                self.send_header(
+                    "Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}"
+                )
             self.end_headers()
             if body:
                 self.wfile.write(rest[: len(rest) // 2] if cut else rest)

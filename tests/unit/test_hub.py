@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hub_server import COMMIT, serve
-
 from memloc import hub as hub_module
 from memloc.errors import MemlocError
 from memloc.hub import fetch
@@ -19,7 +18,9 @@ FILE = "data/train-00000-of-00001.parquet"
 
 def parquet(n: int = 4) -> bytes:
     """A made-up table of n rows as parquet bytes."""
-    table = pa.table({"text": [f"made up {i}" for i in range(n)], "label": [i % 2 for i in range(n)]})
+    table = pa.table(
+        {"text": [f"made up {i}" for i in range(n)], "label": [i % 2 for i in range(n)]}
+    )
     held = io.BytesIO()
     pq.write_table(table, held)
     return held.getvalue()
@@ -84,7 +85,7 @@ def test_cut_download_ends_whole(stub):
 
 def test_slow_server_times_out_and_is_asked_again(stub):
     stub.faults["HEAD"] = ["slow"]
-    paths, _, waits = get(stub, timeout=0.2)
+    paths, _, _ = get(stub, timeout=0.2)
     assert paths[0].exists()
     assert stub.requests()["HEAD"] >= 2
 

@@ -201,11 +201,10 @@ def _parquet(content: bytes, shown: str) -> Iterable[dict[str, Any]]:
 
 def _orange(text: str, source: dict[str, Any], shown: str) -> Records:
     """Orange's .tab: names, kinds and roles in three header lines, then tab-separated rows."""
-    lines = _cells(text, "\t", source.get("quoting", True), shown)
-    header = next(lines, [])
-    for _ in range(2):
-        next(lines, None)
-    for number, cells in enumerate(lines, 1):
+    # Header lines may be blank, which the reader of rows would skip.
+    *head, body = [*text.split("\n", 3), "", "", ""][:4]
+    header = head[0].rstrip("\r").split("\t")
+    for number, cells in enumerate(_cells(body, "\t", source.get("quoting", True), shown), 1):
         if len(cells) != len(header):
             raise MemlocError(
                 f"{shown} row {number}: {len(cells)} cells where the header has {len(header)}. "

@@ -121,17 +121,21 @@ def text_columns(task: Task) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    """A raw label as text: 0, "0" and 0.0 are one label, so that one mapping serves all formats."""
+    """A raw label as text, so that one mapping serves all formats.
+
+    0, "0" and 0.0 are one label, as are true, "true" and "True".
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).strip()
+    text = str(value).strip()
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def label_map(task: Task) -> dict[str, str]:
     """Raw label (as text) to label name; a name stands for itself unless it is another's raw value."""
     raw = task.get("label_values", {})
     given = {as_text(value): name for name, values in raw.items() for value in values}
-    own = {name: name for name in task["all_labels"]}
+    own = {as_text(name): name for name in task["all_labels"]}
     return own | given
 
 
@@ -209,6 +213,11 @@ def _explain(error: jsonschema.ValidationError, file: Path) -> str:
         return (
             f"{file}: labels has {len(error.instance)} entries ({error.instance}); "
             "classification needs at least two classes. List every label name."
+        )
+    if error.validator == "type" and isinstance(error.instance, bool):
+        return (
+            f"{file}: {key}: {error.message}. YAML reads an unquoted yes, no, true or false as a "
+            'truth value; write it in quotes: "yes".'
         )
     if error.validator == "uniqueItems":
         twice = sorted({str(item) for item in error.instance if error.instance.count(item) > 1})
