@@ -13,19 +13,19 @@ rule retrieve_task:
     output:
         table=f"{RESOURCES}/tasks/{{task}}.parquet",
         manifest=f"{RESOURCES}/tasks/{{task}}.manifest.json",
-    params:
-        task=lambda wildcards: task_params(TASKS[wildcards.task]),
-        code=CODE("retrieval", "hub"),
+    log:
+        "logs/resources/tasks/{task}.log",
+    benchmark:
+        "benchmarks/resources/tasks/{task}.tsv"
     # Compute nodes often have no network, and it takes seconds.
     localrule: True
     threads: 1
     resources:
         mem_mb=mem(2000),
         runtime=minutes(20),
-    log:
-        "logs/resources/tasks/{task}.log",
-    benchmark:
-        "benchmarks/resources/tasks/{task}.tsv"
+    params:
+        task=lambda wildcards: task_params(TASKS[wildcards.task]),
+        code=CODE("retrieval", "hub"),
     script:
         "../workflow/scripts/retrieve_task.py"
 
@@ -35,17 +35,17 @@ rule perturb_task:
         table=rules.retrieve_task.output.table,
     output:
         table=f"{RESULTS}/{{task}}/perturbed.parquet",
-    params:
-        settings=lambda wildcards: perturbation_settings(wildcards.task),
-        code=CODE("noise"),
-    threads: 1
-    resources:
-        mem_mb=mem(2000),
-        runtime=minutes(10),
     log:
         f"logs/{RESULTS}/{{task}}/perturbed.log",
     benchmark:
         f"benchmarks/{RESULTS}/{{task}}/perturbed.tsv"
+    threads: 1
+    resources:
+        mem_mb=mem(2000),
+        runtime=minutes(10),
+    params:
+        settings=lambda wildcards: perturbation_settings(wildcards.task),
+        code=CODE("noise"),
     script:
         "../workflow/scripts/perturb.py"
 
@@ -57,6 +57,14 @@ rule task_table:
         models=expand(f"{RESOURCES}/models/{{model}}", model=MODELS),
     output:
         f"{RESULTS}/tasks.tsv",
+    log:
+        f"logs/{RESULTS}/tasks.log",
+    benchmark:
+        f"benchmarks/{RESULTS}/tasks.tsv"
+    threads: 2
+    resources:
+        mem_mb=mem(4000),
+        runtime=minutes(30),
     params:
         settings=dict(
             tasks={
@@ -67,14 +75,6 @@ rule task_table:
             max_length=config["data"]["max_length"],
         ),
         code=CODE("inputs"),
-    threads: 2
-    resources:
-        mem_mb=mem(4000),
-        runtime=minutes(30),
-    log:
-        f"logs/{RESULTS}/tasks.log",
-    benchmark:
-        f"benchmarks/{RESULTS}/tasks.tsv"
     script:
         "../workflow/scripts/task_table.py"
 

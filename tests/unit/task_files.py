@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from memloc.tasks import load_task, local_files, task_params
 
 SPEC: dict[str, Any] = {

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hub_server import COMMIT, serve
+
 from memloc import hub as hub_module
 from memloc.errors import MemlocError
 from memloc.hub import fetch

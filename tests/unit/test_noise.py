@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
+
 from memloc.errors import MemlocError
 from memloc.noise import describe, duplicates, perturb, perturb_file, split_rows
 from memloc.retrieval import write_table
-from scipy.stats import chisquare
 
 LABELS = ["a", "b", "c", "d"]
 

@@ -5,6 +5,7 @@ import subprocess
 import types
 
 import pytest
+
 from memloc import packages
 from memloc.errors import MemlocError
 from memloc.files import sha256

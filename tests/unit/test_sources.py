@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from memloc import packages
 from memloc.errors import MemlocError
 from memloc.sources import ROW, content_hash, read_file

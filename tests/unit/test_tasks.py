@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from task_files import ROWS, SPEC, changed, write
+
 from memloc.errors import MemlocError
 from memloc.tasks import (
     as_text,
@@ -16,7 +18,6 @@ from memloc.tasks import (
     task_params,
     text_columns,
 )
-from task_files import ROWS, SPEC, changed, write
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "workflow" / "tasks"
