@@ -1,5 +1,6 @@
 """The hub path against a stub on loopback: retries, time-outs, cut downloads, clear refusals."""
 
+import functools
 import io
 import time
 import types
@@ -9,10 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hub_server import COMMIT, serve
+from task_files import changed, write
 
 from memloc import hub as hub_module
 from memloc.errors import MemlocError
+from memloc.files import read_json
 from memloc.hub import fetch
+from memloc.retrieval import retrieve
+from memloc.tasks import load_task, task_params
 
 FILE = "data/train-00000-of-00001.parquet"
 
@@ -141,3 +146,36 @@ def test_programming_errors_are_not_retried(monkeypatch):
     monkeypatch.setattr(hub_module, "hf_hub_download", broken)
     with pytest.raises(KeyError):
         fetch("someone/data", "main", [FILE])
+
+
+def test_from_task_file_to_table_through_the_hub(stub, monkeypatch, tmp_path, caplog):
+    """A branch that moves between two retrievals is reported, with both commits."""
+    real = functools.partial(fetch, endpoint=stub.endpoint, cache=stub.cache)
+    monkeypatch.setattr(hub_module, "fetch", real)
+    files = {"train": FILE, "test": "data/test.parquet"}
+    spec = changed(
+        source={"hub": "someone/data", "revision": "refs/convert/parquet", "files": files},
+        columns={"text": ["text"], "label": "label"},
+        label_values={"cat": [0], "dog": [1]},
+        expected={"train": 4, "heldout": 2},
+    )
+    write(tmp_path, spec)
+    task = task_params(load_task("animals", [tmp_path]))
+    output, manifest = tmp_path / "out.parquet", tmp_path / "manifest.json"
+    retrieve(task, [], output, manifest)
+    first = read_json(manifest)
+    assert first["source"]["commit"] == COMMIT
+    assert first["differs_from_earlier"] == []
+
+    stub.commit = "2" * 40
+    stub.files[FILE] = parquet(4).replace(b"made", b"MADE")
+    retrieve(task, [], output, manifest)
+    second = read_json(manifest)
+    assert second["source"]["commit"] == "2" * 40
+    assert f"commit: was {COMMIT}, is {'2' * 40}" in second["differs_from_earlier"]
+    assert "differs from an earlier retrieval: files" in caplog.text
+
+    stub.files[FILE] = parquet(6)
+    stub.commit = "3" * 40
+    with pytest.raises(MemlocError, match=r"expected\.train is 4, but the source has 6"):
+        retrieve(task, [], output, manifest)
