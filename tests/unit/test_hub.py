@@ -9,15 +9,15 @@ import huggingface_hub.constants
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_server import COMMIT, serve
-from task_files import changed, write
 
+from hub_server import COMMIT, serve
 from memloc import hub as hub_module
 from memloc.errors import MemlocError
 from memloc.files import read_json
 from memloc.hub import fetch
 from memloc.retrieval import retrieve
 from memloc.tasks import load_task, task_params
+from task_files import changed, write
 
 FILE = "data/train-00000-of-00001.parquet"
 
@@ -98,7 +98,7 @@ def test_slow_server_times_out_and_is_asked_again(stub):
 
 def test_unreachable_says_so_with_remedy(stub):
     stub.endpoint = "http://127.0.0.1:9"
-    with pytest.raises(MemlocError, match="after 3 attempts.*network.*tasks_dir"):
+    with pytest.raises(MemlocError, match=r"after 3 attempts.*network.*tasks_dir"):
         get(stub)
 
 
@@ -128,7 +128,7 @@ def test_refusals_stop_at_once(stub, status, code, words):
 
 def test_offline_without_cache_names_the_ways_out(stub, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(MemlocError, match="switched off.*tasks_dir"):
+    with pytest.raises(MemlocError, match=r"switched off.*tasks_dir"):
         get(stub)
     assert not stub.asked
 

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from memloc.files import write_json
 from memloc.inputs import TASK_COLUMNS, length_facts, token_lengths, write_task_table
 from memloc.noise import perturb_file
-from memloc.retrieval import write_table
+from memloc.rows import write_table
 from memloc.tables import read_tsv
 
 

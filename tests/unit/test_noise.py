@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from memloc.errors import MemlocError
 from memloc.noise import describe, duplicates, perturb, perturb_file, split_rows
-from memloc.retrieval import write_table
+from memloc.rows import write_table
 
 LABELS = ["a", "b", "c", "d"]
 
@@ -26,7 +26,7 @@ def table(counts, split="train"):
 
 
 def whole(counts, heldout=9):
-    parts = [table(counts), table({label: heldout for label in counts}, "heldout")]
+    parts = [table(counts), table(dict.fromkeys(counts, heldout), "heldout")]
     parts[1]["text"] += " held out"
     return pd.concat(parts, ignore_index=True).reset_index(names="index")
 
@@ -68,7 +68,7 @@ def test_seeds_differ():
 
 
 def test_new_labels_are_uniform_over_the_others():
-    frame = split_rows(whole({name: 3000 for name in LABELS}), None, 0)
+    frame = split_rows(whole(dict.fromkeys(LABELS, 3000)), None, 0)
     noisy = perturb(frame, LABELS, 0.5, 3, "t").query("noisy")
     for name in LABELS:
         seen = Counter(noisy.loc[noisy["original_label"] == name, "label"])
@@ -156,7 +156,7 @@ def test_label_outside_the_set_is_refused():
 
 def test_class_too_small_is_refused():
     frame = split_rows(whole({"a": 20, "b": 6}), None, 0)
-    with pytest.raises(MemlocError, match="class 'b' has 6 .*15% .*at least 7.*max_train"):
+    with pytest.raises(MemlocError, match=r"class 'b' has 6 .*15% .*at least 7.*max_train"):
         perturb(frame, ["a", "b"], 0.15, 0, "t")
 
 

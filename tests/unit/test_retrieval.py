@@ -7,12 +7,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from task_files import ROWS, SPEC, changed, load, write
 
 from memloc import hub
 from memloc.errors import MemlocError
 from memloc.retrieval import retrieve
 from memloc.tasks import load_task, task_params
+from task_files import ROWS, SPEC, changed, load, write
 
 
 def run(tmp_path, spec=SPEC, name="animals", train=ROWS, test=ROWS):

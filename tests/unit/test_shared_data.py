@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from test_tasks import SHIPPED, TABLE_1
 
 from memloc.noise import perturb_file
 from memloc.retrieval import retrieve
 from memloc.tasks import load_task, local_files, task_params
+from test_tasks import SHIPPED, TABLE_1
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("MEMLOC_TASKS_DIR", ROOT.parent / "shared" / "data"))

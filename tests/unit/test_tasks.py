@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from task_files import ROWS, SPEC, changed, write
 
 from memloc.errors import MemlocError
 from memloc.tasks import (
@@ -18,6 +17,7 @@ from memloc.tasks import (
     task_params,
     text_columns,
 )
+from task_files import ROWS, SPEC, changed, write
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "workflow" / "tasks"
@@ -151,7 +151,7 @@ def test_tasks_dir_with_two_candidates(tmp_path):
 
 
 def test_unknown_task_suggests_names():
-    with pytest.raises(MemlocError, match="unknown task 'rtee'.*Did you mean rte"):
+    with pytest.raises(MemlocError, match=r"unknown task 'rtee'.*Did you mean rte"):
         load_task("rtee", [SHIPPED])
     with pytest.raises(MemlocError, match="Did you mean emotion-binary"):
         load_task("emotions-binary", [SHIPPED])

@@ -1,4 +1,4 @@
-"""What the inputs are like: sizes, noise, duplicates and lengths of every task (results/tasks.tsv)."""
+"""What the inputs are like: results/tasks.tsv, sizes, noise, duplicates and lengths."""
 
 import sys
 from pathlib import Path

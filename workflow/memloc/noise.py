@@ -13,7 +13,7 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.files import sha256, write_provenance
-from memloc.retrieval import write_table
+from memloc.rows import write_table
 from memloc.seeds import derive
 from memloc.tasks import RESERVED
 

@@ -1,38 +1,21 @@
-"""Retrieval: from a task's source to one checked table with a manifest.
-
-What a task file says is done in this order: columns are picked, labels read, rows filtered,
-labels named, empty texts refused or dropped, repeats dropped, counts compared.
-"""
+"""Retrieval: from a task's source to one checked table with a manifest."""
 
 import logging
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from memloc import packages
 from memloc.errors import MemlocError
-from memloc.files import atomic, read_json, sha256, write_json
-from memloc.sources import ROW, content_hash, read_file
-from memloc.tasks import (
-    Task,
-    alternatives,
-    as_text,
-    is_local,
-    label_map,
-    source_files,
-    splits_needed,
-    text_columns,
-)
+from memloc.files import read_json, sha256, write_json
+from memloc.normalisation import normalise
+from memloc.rows import write_table
+from memloc.sources import content_hash, read_file
+from memloc.tasks import Task, is_local, source_files, splits_needed
 
 logger = logging.getLogger(__name__)
-
-TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
-NAMED = 10  # rows that an error names before it only counts them
 
 
 def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | Path) -> None:
@@ -61,15 +44,6 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
     write_table(frame, output)
     write_json(manifest, facts | {"sha256": sha256(output)})
     logger.info("%s: %s rows, dropped %s", task["name"], facts["rows"], dropped)
-
-
-def write_table(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a task's table as parquet: text as strings, noisy as bool, index as int64."""
-    kinds = {"noisy": pa.bool_(), "index": pa.int64()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in frame])
-    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
-    with atomic(path) as draft:
-        pq.write_table(table, draft, compression="zstd")
 
 
 # --- sources -------------------------------------------------------------------------------
@@ -144,7 +118,8 @@ def _check_hashes(task: Task, split: str, found: list[str]) -> None:
     if found != [pinned[split]]:
         raise MemlocError(
             f"task {task['name']}: source.sha256.{split} is {pinned[split]}, but the file has "
-            f"{', '.join(found)}. The source has changed: look at it, then correct or remove the key."
+            f"{', '.join(found)}. The source has changed: look at it, then correct or "
+            "remove the key."
         )
 
 
@@ -173,211 +148,6 @@ def _bare(value: Any) -> Any:
     if isinstance(value, dict):
         return sorted((Path(str(name)).name, content) for name, content in value.items())
     return value
-
-
-# --- normalisation -------------------------------------------------------------------------
-
-
-def normalise(raw: dict[str, pd.DataFrame], task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
-    """One table of all splits as the task file maps and filters it, and rows dropped by reason."""
-    dropped: dict[str, int] = {}
-    names = ("all",) if "all" in task["split"] else ("train", "heldout")
-    parts = [_pick(part, task, name) for name, part in zip(names, raw.values(), strict=True)]
-    frame = pd.concat(parts, ignore_index=True)
-    frame = _filter(frame, task, dropped)
-    if "noisy" in task["columns"]:
-        frame = _natural_noise(frame, task, dropped)
-    frame = _binarise(frame, task, dropped)
-    frame = _without_empty(frame, task, dropped)
-    if task.get("filters", {}).get("drop_repeats"):
-        repeated = frame.duplicated(text_columns(task))
-        frame = _drop(frame, repeated, "repeated text", dropped)
-    return frame.drop(columns=[ROW]).reset_index(drop=True), dropped
-
-
-def _pick(raw: pd.DataFrame, task: Task, split: str) -> pd.DataFrame:
-    """The columns we use under our names: split, texts, label (raw), noise, ROW."""
-    columns = task["columns"]
-    texts = {
-        name: _as_texts(raw, column)
-        for name, column in zip(text_columns(task), columns["text"], strict=True)
-    }
-    frame = pd.DataFrame({"split": split} | texts, index=raw.index, dtype=object)
-    if "label_from_score" in task:
-        frame["label"] = _signs(raw, task["label_from_score"])
-    else:
-        frame["label"] = _column(raw, columns["label"])
-    if "noisy" in columns:
-        frame["noisy"] = _column(raw, columns["noisy"])
-        if "corrected" in columns:
-            frame["original_label"] = _column(raw, columns["corrected"])
-    frame[ROW] = raw[ROW]
-    return frame
-
-
-def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
-    for name in alternatives(wish):
-        if name in raw:
-            return raw[name]
-    has = [name for name in raw if name != ROW]
-    raise MemlocError(
-        f"{raw[ROW].iloc[0].rsplit(' row ', 1)[0]}: has no column {wish!r}; it has "
-        f"{', '.join(map(repr, has))}. Correct `columns` in the task file."
-    )
-
-
-def _as_texts(raw: pd.DataFrame, wish: str) -> list[str]:
-    return ["" if pd.isna(value) else str(value) for value in _column(raw, wish)]
-
-
-def _signs(raw: pd.DataFrame, rule: dict[str, Any]) -> list[str | None]:
-    """Label of each row's score; None where the score is too near zero to tell."""
-    least = rule.get("least", 0)
-    signs: list[str | None] = []
-    for value, row in zip(_column(raw, rule["column"]), raw[ROW], strict=True):
-        try:
-            score = float(value)
-        except (TypeError, ValueError) as error:
-            raise MemlocError(
-                f"{row}: {rule['column']} is {value!r}, not a number. Mend it, or correct "
-                "label_from_score.column."
-            ) from error
-        far = abs(score) >= least and score != 0
-        signs.append((rule["positive"] if score > 0 else rule["negative"]) if far else None)
-    return signs
-
-
-def _drop(frame: pd.DataFrame, gone: pd.Series, why: str, dropped: dict[str, int]) -> pd.DataFrame:
-    if gone.any():
-        dropped[why] = int(gone.sum())
-    return frame[~gone]
-
-
-def _filter(frame: pd.DataFrame, task: Task, dropped: dict[str, int]) -> pd.DataFrame:
-    """Apply the filters that look at labels; afterwards label holds label names."""
-    filters = task.get("filters", {})
-    if "label_from_score" in task:
-        frame = _drop(frame, frame["label"].isna(), "score near zero", dropped)
-    if filters.get("single_label"):
-        several = frame["label"].map(lambda value: _is_list(value) and len(value) != 1)
-        frame = _drop(frame, several, "not exactly one label", dropped)
-        frame = frame.assign(label=frame["label"].map(lambda v: v[0] if _is_list(v) else v))
-    frame = frame.assign(label=frame["label"].map(as_text))
-    unwanted = [as_text(value) for value in filters.get("drop_labels", [])]
-    frame = _drop(frame, frame["label"].isin(unwanted), "label left out", dropped)
-    if "commonest" in filters:
-        counts = Counter(frame.loc[frame["split"] != "heldout", "label"])
-        # Ties are broken by name, so that the choice does not hang on the order of rows.
-        kept = sorted(counts, key=lambda name: (-counts[name], name))[: filters["commonest"]]
-        frame = _drop(frame, ~frame["label"].isin(kept), "label not among the commonest", dropped)
-    return frame.assign(label=_named(frame["label"], frame[ROW], task, "label"))
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
-
-
-def _named(values: pd.Series, rows: pd.Series, task: Task, column: str) -> pd.Series:
-    """Raw labels to label names; an error counts and names the rows with any other."""
-    names = label_map(task)
-    unknown = ~values.isin(list(names))
-    if unknown.any():
-        odd = ", ".join(repr(value) for value in sorted(set(values[unknown]))[:NAMED])
-        raise MemlocError(
-            f"{_some(rows[unknown])}: {column} {odd} is not among the labels of task "
-            f"{task['name']} ({', '.join(task['all_labels'])}). Correct the rows, list the value "
-            "under label_values, or leave such rows out with filters.drop_labels."
-        )
-    return values.map(names)
-
-
-def _natural_noise(frame: pd.DataFrame, task: Task, dropped: dict[str, int]) -> pd.DataFrame:
-    """Read the task's own noise: noisy as bool, original_label as name or None.
-
-    Held-out rows must carry true labels: a noisy one takes its correction, or is dropped.
-    """
-    frame = frame.assign(noisy=_truths(frame, task["columns"]["noisy"]))
-    noisy = frame["noisy"].astype(bool)
-    original = frame["label"].where(~noisy, None).astype(object)
-    if "original_label" in frame:
-        given = frame["original_label"].map(lambda v: "" if pd.isna(v) else as_text(v))
-        corrected = (given != "") & noisy
-        original[corrected] = _named(
-            given[corrected], frame.loc[corrected, ROW], task, "corrected label"
-        )
-        _refuse_contradictions(frame, given, original, noisy, task)
-    frame = frame.assign(original_label=original)
-    heldout = frame["split"] == "heldout"
-    unknown = heldout & original.isna()
-    frame.loc[heldout & noisy & ~unknown, "label"] = original
-    frame.loc[heldout, "noisy"] = False
-    return _drop(frame, unknown, "held-out, noisy and not corrected", dropped)
-
-
-def _truths(frame: pd.DataFrame, column: str) -> list[bool]:
-    words = frame["noisy"].map(lambda value: "" if value is None else as_text(value).lower())
-    odd = ~words.isin(TRUE + FALSE)
-    if odd.any():
-        raise MemlocError(
-            f"{_some(frame.loc[odd, ROW])}: {column} is {frame.loc[odd, 'noisy'].iloc[0]!r}. "
-            "Write true or false (or 1/0, yes/no)."
-        )
-    return [word in TRUE for word in words]
-
-
-def _refuse_contradictions(
-    frame: pd.DataFrame, given: pd.Series, original: pd.Series, noisy: pd.Series, task: Task
-) -> None:
-    same = noisy & (original == frame["label"])
-    if same.any():
-        raise MemlocError(
-            f"{_some(frame.loc[same, ROW])}: marked noisy, but the corrected label equals the label. "
-            "Unmark the row or correct one of the two."
-        )
-    names = label_map(task)
-    other = ~noisy & (given != "") & (given.map(names) != frame["label"])
-    if other.any():
-        raise MemlocError(
-            f"{_some(frame.loc[other, ROW])}: not marked noisy, but the corrected label differs from "
-            "the label. Mark the row or empty its corrected label."
-        )
-
-
-def _binarise(frame: pd.DataFrame, task: Task, dropped: dict[str, int]) -> pd.DataFrame:
-    """Keep the two labels of a -binary task, which must be the commonest ones (Appendix C)."""
-    if task["labels"] == task["all_labels"]:
-        return frame
-    counts = Counter(frame.loc[frame["split"] != "heldout", "label"])
-    rest = max((counts[name] for name in counts if name not in task["labels"]), default=0)
-    if min(counts[name] for name in task["labels"]) < rest:
-        raise MemlocError(
-            f"task {task['name']}: binary_labels are {', '.join(task['labels'])}, but the commonest "
-            f"are {', '.join(f'{name} ({n})' for name, n in counts.most_common(3))}. Correct "
-            "binary_labels in the task file."
-        )
-    gone = ~frame["label"].isin(task["labels"])
-    if "original_label" in frame:
-        gone |= frame["original_label"].notna() & ~frame["original_label"].isin(task["labels"])
-    return _drop(frame, gone, "label not among the two commonest", dropped)
-
-
-def _without_empty(frame: pd.DataFrame, task: Task, dropped: dict[str, int]) -> pd.DataFrame:
-    empty = pd.Series(False, index=frame.index)
-    for column in text_columns(task):
-        empty |= frame[column].str.strip() == ""
-    if empty.any() and not task.get("drop_empty", False):
-        raise MemlocError(
-            f"{_some(frame.loc[empty, ROW])}: empty text ({int(empty.sum())} rows of task "
-            f"{task['name']}; columns {', '.join(text_columns(task))}). Fill them in, or set "
-            "drop_empty: true in the task file."
-        )
-    return _drop(frame, empty, "empty text", dropped)
-
-
-def _some(rows: pd.Series) -> str:
-    """Names of the first rows, and how many more there are."""
-    named = ", ".join(rows.iloc[:NAMED])
-    return named if len(rows) <= NAMED else f"{named} and {len(rows) - NAMED} more"
 
 
 # --- verification --------------------------------------------------------------------------

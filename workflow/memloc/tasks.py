@@ -132,7 +132,7 @@ def as_text(value: Any) -> str:
 
 
 def label_map(task: Task) -> dict[str, str]:
-    """Raw label (as text) to label name; a name stands for itself unless it is another's raw value."""
+    """Raw label (as text) to label name; a name not listed as a raw value stands for itself."""
     raw = task.get("label_values", {})
     given = {as_text(value): name for name, values in raw.items() for value in values}
     own = {as_text(name): name for name in task["all_labels"]}
@@ -256,7 +256,8 @@ def _check_columns(task: Task, file: Path) -> None:
             )
     if "corrected" in columns and "noisy" not in columns:
         raise MemlocError(
-            f"{file}: columns.corrected without columns.noisy. Name the column that marks noisy rows."
+            f"{file}: columns.corrected without columns.noisy. Name the column that marks "
+            "noisy rows."
         )
 
 
@@ -281,8 +282,8 @@ def _check_labels(task: Task, file: Path) -> None:
         for value in map(as_text, values):
             if seen.setdefault(value, name) != name:
                 raise MemlocError(
-                    f"{file}: label_values: {value!r} stands for both {seen[value]!r} and {name!r}. "
-                    "Give each raw value to one label."
+                    f"{file}: label_values: {value!r} stands for both {seen[value]!r} and "
+                    f"{name!r}. Give each raw value to one label."
                 )
 
 

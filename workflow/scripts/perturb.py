@@ -1,7 +1,6 @@
 """Split one data set and perturb its labels (rule perturb_task)."""
 
 from jobs import job
-
 from memloc.noise import perturb_file
 
 with job(snakemake):

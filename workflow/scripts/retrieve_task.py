@@ -1,7 +1,6 @@
 """Fetch one data set into one checked table (rule retrieve_task)."""
 
 from jobs import job
-
 from memloc.retrieval import retrieve
 
 with job(snakemake):

@@ -5,7 +5,6 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"  # tokenizers come from resources/, never from the hub
 
 from jobs import job
-
 from memloc.inputs import write_task_table
 
 with job(snakemake):
