@@ -5,6 +5,8 @@ In: swap.tsv (and the other techniques' tables) and history.tsv of every run.
 Out: results/summary/*.tsv, results/figures/*.{pdf,png}, results/report.html.
 """
 
+from memloc.files import sha256
+
 # What a technique's runs leave behind; a technique joins the study with its entry here.
 TECHNIQUE_TABLES = {
     "swapping": RUN + "/swap.tsv",
@@ -350,6 +352,11 @@ def provenance_files():
     }
 
 
+def template_digests():
+    """Checksums of the page and captions, so that editing one makes the page anew."""
+    return {p.name: sha256(p) for p in sorted((WORKFLOW / "report").iterdir()) if p.is_file()}
+
+
 rule report:
     """The page of results."""
     input:
@@ -357,7 +364,6 @@ rule report:
         tasks=rules.task_table.output[0],
         png=[path for path in FIGURES if path.endswith(".png")],
         pdf=[path for path in FIGURES if path.endswith(".pdf")],
-        templates=sorted(str(p) for p in (WORKFLOW / "report").iterdir() if p.is_file()),
     output:
         page=RESULTS + "/report.html",
         cost=SUMMARY + "/cost.tsv",

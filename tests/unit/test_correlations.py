@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import synthetic
 from scipy import stats
 
+import synthetic
 from memloc.correlations import (
     COLUMNS,
     TOO_SMALL,

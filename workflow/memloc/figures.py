@@ -1,4 +1,4 @@
-"""The figures of training, techniques and correlations: each function takes tables and returns a Figure.
+"""Figures of training, techniques and correlations: functions from tables to a Figure.
 
 `tasks` maps a task to {category, label}, `models` a model to {label}; both in display order. Frames
 are those of `memloc.summary`. Layers are numbered 1..L on every axis.
@@ -73,7 +73,8 @@ def matrix(tables, task, model, technique):
         sns.heatmap(
             values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", square=True, linewidths=0.4,
             annot=np.vectorize(short)(values) if annotate else False, fmt="",
-            annot_kws={"size": 6}, cbar_kws={"label": f"memorisation error ({scale})", "shrink": 0.8},
+            annot_kws={"size": 6},
+            cbar_kws={"label": f"memorisation error ({scale})", "shrink": 0.8},
         )  # fmt: skip
         layer_ticks(axes.xaxis, n_layers, first=0.5)
         layer_ticks(axes.yaxis, n_layers, first=0.5)
@@ -415,9 +416,9 @@ def correlation_maps(frame, measure, tasks, models):
                 values.loc[row.a, row.b] = values.loc[row.b, row.a] = rho
             grids.append((level, values))
             sizes.append(max(len(names), 2))
+        size = 0.75 * sum(sizes) + 1.6 * len(levels), 0.75 * max(sizes) + 1.1
         figure, axes_row = plt.subplots(
-            1, len(levels), figsize=(0.75 * sum(sizes) + 1.6 * len(levels), 0.75 * max(sizes) + 1.1),
-            squeeze=False, width_ratios=sizes,
+            1, len(levels), figsize=size, squeeze=False, width_ratios=sizes
         )  # fmt: skip
         for axes, (level, values) in zip(axes_row[0], grids, strict=True):
             named = _technique if level == "technique" else (lambda m: _label(models, m))

@@ -31,8 +31,6 @@ TITLES = {  # heading of a column where its name alone doesn't say enough
     "sd": "sd over seeds",
     "n_seeds": "seeds",
     "memorised_epoch": "θ_M1 epoch",
-    "noisy_accuracy": "noisy accuracy, θ_M2",
-    "clean_accuracy": "clean accuracy, θ_M2",
     "validation_macro_f1": "validation macro F1",
     "weight_raw": "weight, not normalised",
     "sd_raw": "sd, not normalised",
@@ -43,6 +41,7 @@ TITLES = {  # heading of a column where its name alone doesn't say enough
     "ci_high": "to",
 }
 
+PIXELS = 1.6  # of a picture for one of the page: its text comes out a little below the page's
 WORDS = {("memorised_epoch", "none"): "not reached"}  # how a page words a cell of a column
 
 
@@ -119,8 +118,8 @@ def table(content, name, title, *, columns=None, low=None, note="", frame=None):
         for row in frame.itertuples(index=False, name=None)
     ]
     return {
-        "absent": False, "name": name, "title": title, "path": path, "columns": heads, "rows": rows, "note": note,
-        "link": os.path.relpath(path, content.folder),
+        "absent": False, "name": name, "title": title, "path": path, "columns": heads,
+        "rows": rows, "note": note, "link": os.path.relpath(path, content.folder),
     }  # fmt: skip
 
 
@@ -148,11 +147,11 @@ ALT = {
     "matrix": "Heat map: mean memorisation error by window length and layer, for {names}.",
     "layer_weights": "Line plots: layer weight against layer by task group, for {names}.",
     "techniques": "Line plots: relative layer weight of each technique against layer, for {names}.",
-    "one_layer": "Dot plot: largest memorisation error from modifying one layer, by model and task.",
+    "one_layer": "Dot plot: largest memorisation error from modifying one layer, by model.",
     "mcog": "Dot plot: memorisation centre of gravity of each task, by technique and model.",
     "mcog_averages": "Dot plots: M-CoG of each task averaged over models and over techniques.",
     "training": "Line plots: noisy, clean and validation accuracy against epoch, for {names}.",
-    "correlations": "Heat maps: Spearman correlations between techniques and between models ({names}).",
+    "correlations": "Heat maps: Spearman's rho between techniques and between models ({names}).",
 }
 
 
@@ -171,8 +170,8 @@ def picture(content, item):
         "name": stem,
         "data": "data:image/png;base64," + base64.b64encode(data).decode(),
         "pdf": os.path.relpath(item.pdf, content.folder),
-        "width": width // 2,  # drawn at twice the resolution of the page
-        "height": height // 2,
+        "width": round(width / PIXELS),
+        "height": round(height / PIXELS),
         "alt": ALT.get(item.kind, "{names}").format(names=names),
         "caption": caption(content.templates, item.kind, named),
     }
@@ -248,7 +247,7 @@ def training_section(content):
                 "is less certain."
             )
             notices = [notice]
-    title = "Last epoch of each run; accuracies are against the labels trained on"
+    title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
     parts = [
         part("Outcome per run", [table(content, "training", title, low=low)]),
         part("Accuracy per epoch", figures=_pictures(content, "training")),
@@ -338,7 +337,7 @@ def provenance_section(content):
     """What each result came from: the records of one task in one block."""
     texts = [
         {
-            "title": f"{content.tasks.get(task, {}).get('label') or task}: {len(found)} records",
+            "title": f"Records of {content.tasks.get(task, {}).get('label') or task}: {len(found)}",
             "text": "\n".join(
                 f"# {path}\n{yaml.safe_dump(record, allow_unicode=True)}" for path, record in found
             ),

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def layers_of(windows):
-    """Number of layers L of a window table; an error unless it holds each of the L(L+1)/2 windows once."""
+    """Number of layers L of a window table; MemlocError unless each window is there once."""
     if windows.empty:
         raise MemlocError("The window table has no rows: run its stage again.")
     n_layers = int(windows["end"].max())
@@ -41,7 +41,7 @@ def layers_of(windows):
 
 
 def window_matrix(windows, column="noisy_error"):
-    """Matrix (L, L) of `column`: [x-1, y-1] is its mean over windows of length x that include layer y.
+    """Matrix (L, L): [x-1, y-1] is the mean of `column` over windows of length x with layer y.
 
     `windows` has integer columns start and end (1-based, inclusive) and `column`. A nan error makes
     every cell whose mean it enters nan.
@@ -60,7 +60,7 @@ def window_matrix(windows, column="noisy_error"):
 
 
 def normalise(windows, column="noisy_error"):
-    """Errors scaled so that modifying all layers has error 1.0 (section 3.1): a Series like `column`.
+    """Errors scaled so that modifying all layers has error 1.0 (section 3.1): a Series.
 
     With a_all the accuracy after modifying all layers, 1 - (a - a_all) / (1 - a_all), which is the
     error over the error of that window. Undefined (all nan) when that window's error is 0.
@@ -160,7 +160,7 @@ def mean_weights(per_seed, what="layer weights"):
 
 
 def mean_mcog(per_seed, what="M-CoG"):
-    """M-CoG of the seeds' mean weights, and the spread of the seeds' own: dict mcog, sd, n_seeds."""
+    """M-CoG of the seeds' mean weights and the sd of the seeds' own: mcog, sd, n_seeds."""
     defined = _defined(per_seed, what)
     mean, _ = _mean_sd(defined)
     own = np.array([centre_of_gravity(weights) for weights in defined])

@@ -1,7 +1,6 @@
 """Draw one figure as PDF and PNG."""
 
 from jobs import job
-
 from memloc.figures import draw
 
 with job(snakemake):

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from jobs import job
-
 from memloc.cost import write_cost
 from memloc.report import write_report
 
@@ -23,6 +22,6 @@ with job(snakemake):
         tables=tables | {"cost": snakemake.output.cost},
         pictures=pictures,
         records=params.records,
-        templates=str(Path(snakemake.input.templates[0]).parent),
+        templates=str(Path(snakemake.scriptdir).parent / "report"),
         **params.content,
     )

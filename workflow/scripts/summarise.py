@@ -1,7 +1,6 @@
 """Tables of the whole study from those of its runs."""
 
 from jobs import job
-
 from memloc.correlations import write_correlations
 from memloc.summary import summarise, write_training
 

@@ -1,0 +1,170 @@
+"""What figures must have: layers 1..L on their axes, tasks told apart, nothing on top of text."""
+
+from itertools import combinations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import synthetic
+from memloc import figures, style
+from memloc.correlations import correlations
+from memloc.summary import summarise_runs, summarise_training
+from memloc.weights import mean_matrix
+
+OWN = {
+    "bbc": {"category": "topic", "label": "BBC News"},
+    "snippets": {"category": "sentiment", "label": "Movie snippets"},
+}
+STUDIES = {
+    "large": (synthetic.TASKS, synthetic.MODELS, (1, 2), ("swapping", "gradients"), 12),
+    "small": (OWN, {"mini": {"label": "MiniLM-6"}}, (1,), ("swapping",), 6),
+    "deep": (OWN, {"opt-1.3b": {"label": "OPT-1.3B"}}, (1,), ("swapping", "probing"), 24),
+}
+
+
+def draw_all(tasks, models, seeds, techniques, n_layers):
+    """All figures that a study of one model's detail has."""
+    frames = summarise_runs(synthetic.runs(tasks, models, seeds, techniques, n_layers))
+    weights, model = frames["layer_weights"], next(iter(models))
+    keys, histories, records = synthetic.training_runs(tasks, models, seeds)
+    outcomes = summarise_training(histories, records, keys)
+    history = [h.assign(**key) for h, key in zip(histories, keys, strict=True)]
+    table = correlations(weights, frames["mcog"], seed=0) if len(models) > 1 else None
+    windows = [synthetic.windows(0, seed, n_layers) for seed in seeds]
+    found = {
+        "matrix": figures.matrix(windows, "ImplicitHate", "OPT-1.3B", "Layer retraining"),
+        "curves": figures.layer_curves(weights, tasks, models, model),
+        "techniques": figures.technique_curves(weights, tasks, models, model),
+        "one_layer": figures.one_layer(frames["one_layer"], tasks, models),
+        "mcog": figures.mcog(frames["mcog"], weights, tasks, models),
+        "averages": figures.mcog_averages(frames["mcog"], weights, tasks, models),
+        "training": figures.training(pd.concat(history), outcomes, tasks, models, model),
+    }
+    if table is not None:
+        found["correlations"] = figures.correlation_maps(table, "mcog", tasks, models)
+    for figure in found.values():
+        figure.canvas.draw()
+    return found
+
+
+@pytest.fixture(scope="module", params=STUDIES)
+def study(request):
+    yield request.param, draw_all(*STUDIES[request.param])
+    plt.close("all")
+
+
+def boxes(texts):
+    shown = [t for t in texts if t.get_visible() and t.get_text().strip()]
+    return [(t.get_text(), t.get_window_extent()) for t in shown]
+
+
+def visible_axes(figure):
+    return [axes for axes in figure.axes if axes.get_visible()]
+
+
+def in_view(axis):
+    low, high = sorted(axis.get_view_interval())
+    return [t.label1 for t in axis.get_major_ticks() if low - 1e-9 <= t.get_loc() <= high + 1e-9]
+
+
+def test_no_text_overlaps_and_none_is_cut(study):
+    _, found = study
+    for name, figure in found.items():
+        texts = []
+        for axes in visible_axes(figure):
+            ticks = in_view(axes.xaxis) + in_view(axes.yaxis)
+            labels = [axes.title, axes.xaxis.label, axes.yaxis.label]
+            legend = axes.get_legend()
+            texts += boxes(ticks + labels + (list(legend.get_texts()) if legend else []))
+        for legend in figure.legends:
+            texts += boxes(legend.get_texts())
+        for (a, box), (b, other) in combinations(texts, 2):
+            inner = box.padded(-0.5), other.padded(-0.5)
+            # boxes of slanted labels are far larger than their ink
+            if name != "correlations":
+                assert not inner[0].overlaps(inner[1]), f"{name}: {a!r} on {b!r}"
+        for text, box in texts:
+            frame = figure.bbox.padded(2)
+            assert frame.contains(*box.min) and frame.contains(*box.max), f"{name}: {text!r} cut"
+
+
+def test_axes_carry_layers(study):
+    size, found = study
+    n_layers = STUDIES[size][-1]
+    wanted = [str(n) for n in range(1, n_layers + 1)]
+    for name in ("matrix", "curves", "techniques"):
+        axes = next(axes for axes in visible_axes(found[name]) if axes.get_xlabel())
+        assert [t.get_text() for t in axes.get_xticklabels()] == wanted
+    assert [t.get_text() for t in visible_axes(found["matrix"])[0].get_yticklabels()] == wanted
+    for name in ("mcog", "averages"):
+        for axes in visible_axes(found[name]):
+            labels = [t.get_text() for t in in_view(axes.xaxis)]
+            assert len(labels) >= 2 and set(labels) <= set(wanted)
+
+
+def test_matrix_has_short_windows_on_top_and_true_values():
+    windows = [synthetic.windows(0, seed, 4) for seed in (1, 2)]
+    figure = figures.matrix(windows, "RTE", "OPT", "Layer swapping")
+    axes = figure.axes[0]
+    assert axes.yaxis_inverted()
+    values = axes.collections[0].get_array().reshape(4, 4)
+    assert np.allclose(values, mean_matrix(windows)[0]) and np.allclose(values[-1], 1)
+    assert [t.get_text() for t in axes.texts][-4:] == ["1"] * 4
+    plt.close(figure)
+
+
+def test_undefined_normalisation_is_said_in_the_figure():
+    windows = synthetic.windows(0, 1, 3)
+    windows.loc[(windows["start"] == 1) & (windows["end"] == 3), "noisy_error"] = 0.0
+    windows["noisy_error_normalised"] = np.nan
+    figure = figures.matrix([windows], "RTE", "OPT", "Layer swapping")
+    assert any("not normalised" in axes.get_ylabel() for axes in figure.axes)
+    plt.close(figure)
+
+
+def test_every_task_has_its_own_look():
+    tasks = synthetic.TASKS | OWN
+    tasks |= {f"{t}-binary": synthetic.TASKS[t] for t in ("sst5", "emotion", "trec", "reuters")}
+    tasks |= {f"own{i}": {"category": "nlu", "label": f"own {i}"} for i in range(30)}
+    styles = style.task_styles(tasks)
+    looks = [(s.colour, s.marker) for s in styles.values()]
+    assert len(set(looks)) == len(tasks)
+    groups = [s.group for s in styles.values()]
+    assert groups == sorted(groups, key=list(style.GROUPS).index)
+
+
+def test_paper_tasks_look_the_same_in_every_run():
+    whole = style.task_styles(synthetic.TASKS)
+    part = style.task_styles(OWN | {"trec": synthetic.TASKS["trec"]})
+    assert part["trec"] == whole["trec"]
+    assert len({s.marker for s in whole.values()}) == 12
+    assert style.task_styles({"x": {"category": "law"}})["x"].group == "other"
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_colours_stand_out_from_white():
+    for _, shades in style.GROUPS.values():
+        for shade in shades:
+            assert 1.05 / (luminance(shade) + 0.05) >= 2.9, shade
+
+
+def test_files_are_the_same_every_time(tmp_path):
+    for turn in ("a", "b"):
+        figure = figures.matrix([synthetic.windows(0, 1, 3)], "RTE", "OPT", "Layer swapping")
+        style.save(figure, [tmp_path / f"{turn}.pdf", tmp_path / f"{turn}.png"])
+    for kind in ("pdf", "png"):
+        first, second = ((tmp_path / f"{turn}.{kind}").read_bytes() for turn in ("a", "b"))
+        assert first == second
+        assert b"Date" not in first and b"Matplotlib" not in first
+
+
+@pytest.mark.parametrize("value,text", [(0.0, ".00"), (0.154, ".15"), (1.0, "1"), (1.26, "1.26")])
+def test_short_numbers(value, text):
+    assert figures.short(value) == text

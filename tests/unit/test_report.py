@@ -1,0 +1,188 @@
+"""The page: whole, self-contained, accessible, and with the numbers of its tables."""
+
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import synthetic
+from memloc import report
+from memloc.tables import read_tsv
+
+TASKS = {name: synthetic.TASKS[name] for name in ("rte", "trec")}
+MODELS = {
+    "bert": {"label": "BERT", "source": "google-bert/bert-base-cased"},
+    "mini": {"label": "MiniLM <6>", "note": "a tuned sentence encoder, not a raw masked model"},
+}
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, tables with their cells, and whether tags nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.tables, self.text = [], [], {}, []
+        self.feed(text)
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.elements.append((tag, attributes))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table" and "data-table" in attributes:
+            self.rows = self.tables.setdefault(attributes["data-table"], [])
+        if tag == "tr" and "tbody" in self.open:
+            self.rows.append([])
+        if tag == "td":
+            self.rows[-1].append(attributes["data-value"])
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.text.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    path = synthetic.study(
+        folder, TASKS, MODELS, (1, 2), ("swapping", "gradients"), n_layers=4,
+        absent={"retraining": "results/{task}/{model}/seed{seed}/retrain.tsv"},
+    )  # fmt: skip
+    return folder, path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(made):
+    return Page(made[1])
+
+
+def test_nothing_comes_from_outside(made, page):
+    folder, text = made
+    for tag, attributes in page.elements:
+        for name in ("src", "href", "action", "data", "poster", "srcset"):
+            value = attributes.get(name)
+            if value is None:
+                continue
+            if tag in ("img", "script", "link"):
+                assert value.startswith("data:"), (tag, value[:60])
+            elif not value.startswith("#"):
+                assert "//" not in value and (folder / value).is_file(), value
+    assert not re.search(r"@import|url\(|https?://(?!www\.w3\.org)", text)
+
+
+def test_contents_lead_to_every_section(page):
+    sections = [a["id"] for a in page.all("section")]
+    links = [a["href"] for a in page.all("a") if a.get("href", "").startswith("#")]
+    assert links == [f"#{id}" for id in sections]
+    assert sections == [
+        "setup", "tasks", "training", "techniques", "correlations", "cost", "provenance",
+    ]  # fmt: skip
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+def test_tables_hold_the_numbers_of_their_files(made, page):
+    folder, _ = made
+    names = {"training", "mcog", "one_layer", "layer_weights", "correlations", "cost"}
+    assert set(page.tables) == names
+    for name in names:
+        frame = read_tsv(folder / "summary" / f"{name}.tsv")
+        rows = page.tables[name]
+        assert len(rows) == len(frame)
+        for row, wanted in zip(rows, frame.itertuples(index=False), strict=True):
+            for cell, value in zip(row, wanted, strict=True):
+                if isinstance(value, float) and math.isnan(value):
+                    assert cell in ("nan", "")
+                else:
+                    assert cell == str(value) or float(cell) == value
+
+
+def test_every_figure_is_described_and_can_be_saved(made, page):
+    folder, _ = made
+    images = page.all("img")
+    drawn = list((folder / "figures").glob("*.png"))
+    assert len(images) == len(drawn) == 2 * 2 + 3 * 2 + 3 + 2
+    assert all(len(image["alt"]) > 20 and int(image["width"]) > 0 for image in images)
+    pdfs = [a["href"] for a in page.all("a") if a.get("href", "").endswith(".pdf")]
+    assert len(pdfs) == len(images)
+    assert sum("data-png" in a for a in page.all("a")) == len(images)
+
+
+def test_models_and_their_notes_come_first(page):
+    text = "".join(page.text)
+    assert text.index("a tuned sentence encoder") < text.index("Setup")
+    assert "google-bert/bert-base-cased" in text and "MiniLM <6>" in text and "4 layers" in text
+
+
+def test_what_was_not_run_is_named_with_its_target(page):
+    text = "".join(page.text)
+    assert "Layer retraining: not run: ask for target results/{task}/{model}" in text
+    assert "not run: ask for target summary/tasks.tsv" in text
+
+
+def test_weak_memorisation_is_pointed_out(page):
+    text = " ".join("".join(page.text).split())
+    assert "4 of 8 runs on perturbed labels ended with a noisy accuracy below 95%" in text
+    assert "not reached" in text
+    assert sum(a.get("class") == "low" for a in page.all("tr")) == 4
+
+
+def test_a_run_with_nothing_says_so_everywhere(tmp_path):
+    output = tmp_path / "report.html"
+    report.write_report(
+        output, title="Empty", tables={}, pictures=[], models={}, tasks={}, settings={},
+        templates=str(synthetic.TEMPLATES),
+    )  # fmt: skip
+    page = Page(output.read_text(encoding="utf-8"))
+    text = "".join(page.text)
+    for name in ("tasks", "training", "mcog", "correlations", "cost"):
+        assert f"not run: ask for target summary/{name}.tsv" in text
+
+
+def test_page_is_the_same_every_time(made, tmp_path):
+    kinds = [p.name for p in sorted((made[0] / "figures").iterdir())]
+    assert kinds and "report.html" not in kinds
+    twice = [tmp_path / "a", tmp_path / "b"]
+    for folder in twice:
+        folder.mkdir()
+        report.write_report(
+            folder / "report.html", title="T", tables={}, pictures=[], models=MODELS,
+            tasks=TASKS, settings={}, templates=str(synthetic.TEMPLATES),
+        )  # fmt: skip
+    first, second = ((folder / "report.html").read_bytes() for folder in twice)
+    assert first == second
+
+
+@pytest.mark.parametrize("kind", sorted(report.ALT))
+def test_every_kind_has_a_caption_that_names_its_wildcards(kind):
+    words = {"task": "RTE", "model": "OPT", "technique": "layer swapping", "measure": "mcog"}
+    html = report.caption(synthetic.TEMPLATES, kind, words)
+    assert html.startswith("<") and "<strong>" in html and "{{" not in html
+    assert "system-message" not in html and "problematic" not in html
+
+
+def test_no_caption_is_without_a_figure():
+    captions = {path.stem for path in Path(synthetic.TEMPLATES).glob("*.rst")}
+    assert captions == set(report.ALT)
+
+
+@pytest.mark.parametrize(
+    "value,text",
+    [
+        (0.98765, "0.988"), (5.0, "5.00"), (12.345, "12.3"), (1234.56, "1235"), (0.0, "0"),
+        (0.00012, "1.2e-04"), (float("nan"), "–"), (7, "7"), ("none", "none"), (1.0, "1.00"),
+    ],
+)  # fmt: skip
+def test_numbers_for_reading(value, text):
+    assert report.shown(value) == text

@@ -1,0 +1,98 @@
+"""Summaries over runs: any number of techniques, seeds kept apart, bad runs refused."""
+
+import math
+
+import pandas as pd
+import pytest
+
+import synthetic
+from memloc import summary
+from memloc.cost import cost, stage_of
+from memloc.errors import MemlocError
+from memloc.tables import read_tsv, write_tsv
+from memloc.weights import centre_of_gravity, window_weights
+
+ALL = ("swapping", "retraining", "gradients", "probing")
+TASKS = dict(list(synthetic.TASKS.items())[:3])
+MODELS = dict(list(synthetic.MODELS.items())[:2])
+
+
+def test_four_techniques_have_weights_and_mcog():
+    frames = summary.summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2), ALL, 6))
+    assert len(frames["layer_weights"]) == 3 * 2 * 4 * 6 and len(frames["mcog"]) == 3 * 2 * 4
+    assert set(frames["one_layer"]["technique"]) == {"swapping", "retraining"}
+    assert set(frames["mcog"]["n_seeds"]) == {2}
+    for name, frame in frames.items():
+        assert list(frame) == summary.COLUMNS[name]
+
+
+def test_mcog_is_that_of_the_layer_weights_table():
+    frames = summary.summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2, 3), ALL, 6))
+    for row in frames["mcog"].itertuples():
+        part = frames["layer_weights"].query(
+            f"task == '{row.task}' and model == '{row.model}' and technique == '{row.technique}'"
+        )
+        assert math.isclose(row.mcog, centre_of_gravity(part.sort_values("layer")["weight"]))
+
+
+def test_weights_given_by_layer_are_kept_as_they_are():
+    frame = synthetic.given(1, 1, 5)
+    run = summary.Run("gradients", "rte", "opt", 1, frame)
+    found = summary.summarise_runs([run])["layer_weights"]
+    assert list(found["weight"]) == list(frame["weight"]) == list(found["weight_raw"])
+
+
+def test_another_technique_is_one_entry(tmp_path):
+    def doubled(table):
+        return table.assign(weight=2 * table["weight"])
+
+    own = summary.Technique("doubling", "Doubling", "d.tsv", ("layer", "weight"), doubled)
+    path = tmp_path / "d.tsv"
+    write_tsv(synthetic.given(0, 1, 4), path)
+    outputs = {name: tmp_path / f"{name}.tsv" for name in ("layer_weights", "mcog")}
+    run = {"technique": "doubling", "task": "rte", "model": "opt", "seed": 1}
+    summary.summarise([path], [run], outputs, techniques={"doubling": own})
+    assert set(read_tsv(outputs["layer_weights"])["technique"]) == {"doubling"}
+    assert math.isclose(read_tsv(outputs["layer_weights"])["weight"].sum(), 2)
+
+
+def test_files_round_trip_in_full_precision(tmp_path):
+    frame = synthetic.windows(2, 3, 6)
+    path = tmp_path / "swap.tsv"
+    write_tsv(frame, path)
+    run = {"technique": "swapping", "task": "rte", "model": "opt", "seed": 3}
+    outputs = {name: tmp_path / f"{name}.tsv" for name in ("layer_weights", "mcog", "one_layer")}
+    summary.summarise([path], [run], outputs)
+    table = read_tsv(outputs["layer_weights"], summary.COLUMNS["layer_weights"])
+    assert list(table["weight"]) == list(window_weights(frame)["weight"])
+    assert table["sd"].isna().all()
+
+
+def test_unknown_technique_and_double_seed_are_refused():
+    run = {"technique": "guessing", "task": "rte", "model": "opt", "seed": 1}
+    with pytest.raises(MemlocError, match="guessing"):
+        summary.read_runs(["x.tsv"], [run])
+    twice = summary.Run("swapping", "rte", "opt", 1, synthetic.windows())
+    with pytest.raises(MemlocError, match="two swapping tables of seed 1"):
+        summary.summarise_runs([twice, twice])
+
+
+def test_training_outcomes():
+    keys, histories, records = synthetic.training_runs(TASKS, ["opt"], (1,))
+    table = summary.summarise_training(histories, records, keys)
+    assert list(table) == summary.COLUMNS["training"]
+    assert list(table["memorised_epoch"]) == [10, "none", 10]
+    assert list(table["noisy_accuracy"]) == [1.0, 0.9, 1.0] and set(table["seconds"]) == {120.0}
+
+
+def test_cost_by_stage(tmp_path):
+    for seed in (1, 2):
+        path = tmp_path / "rte" / "opt" / f"seed{seed}" / "swap.tsv"
+        path.parent.mkdir(parents=True)
+        row = {"s": 2.5 * seed, "h:m:s": "0:00:02", "max_rss": 100.0 * seed, "cpu_time": 4.0}
+        pd.DataFrame([row]).to_csv(path, sep="\t", index=False)
+    found = cost(tmp_path, ["rte", "opt"]).iloc[0]
+    assert found["stage"] == "*/*/*/swap" and found["jobs"] == 2
+    assert found["seconds"] == 7.5 and found["longest_seconds"] == 5.0 and found["peak_mb"] == 200
+    assert cost(tmp_path / "nothing", []).empty
+    assert stage_of("b/summary/weights.tsv", "b", ["rte"]) == "summary/weights"
