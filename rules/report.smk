@@ -9,12 +9,12 @@ from memloc.files import sha256
 
 # What a technique's runs leave behind; a technique joins the study with its entry here.
 TECHNIQUE_TABLES = {
-    "swapping": RUN + "/swap.tsv",
+    "swapping": f"{RUN}/swap.tsv",
 }
 WINDOW_TECHNIQUES = [t for t in ("swapping", "retraining") if t in TECHNIQUE_TABLES]
 COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate
-SUMMARY = RESULTS + "/summary"
-FIGURE = RESULTS + "/figures"
+SUMMARY = f"{RESULTS}/summary"
+FIGURE = f"{RESULTS}/figures"
 CAPTION = "../workflow/report/{}.rst"
 
 
@@ -39,13 +39,18 @@ def display_names():
             name: {key: TASKS[name][key] for key in ("label", "category")}
             for name in config["tasks"]
         },
-        "models": {name: {"label": model_source(name).get("label", name)} for name in MODELS},
+        "models": {
+            name: {"label": model_source(name).get("label", name)} for name in MODELS
+        },
     }
 
 
 def figure_names():
     """Names of all figures with their kind and wildcards: one entry per picture of the page."""
-    figures = [dict(name=f"training_{m}", kind="training", wildcards={"model": m}) for m in MODELS]
+    figures = [
+        dict(name=f"training_{m}", kind="training", wildcards={"model": m})
+        for m in MODELS
+    ]
     figures += [
         dict(
             name=f"matrix_{technique}_{task}_{model}",
@@ -77,7 +82,9 @@ def figure_names():
 
 
 FIGURES_LIST = figure_names()
-FIGURES = [f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")]
+FIGURES = [
+    f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
+]
 SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
 SUMMARY_TABLES += ["correlations"] if COMPARED else []
 SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
@@ -93,13 +100,13 @@ rule summarise:
     input:
         [path for pattern in TECHNIQUE_TABLES.values() for path in run_paths(pattern)],
     output:
-        layer_weights=SUMMARY + "/layer_weights.tsv",
-        mcog=SUMMARY + "/mcog.tsv",
-        one_layer=SUMMARY + "/one_layer.tsv",
+        layer_weights=f"{SUMMARY}/layer_weights.tsv",
+        mcog=f"{SUMMARY}/mcog.tsv",
+        one_layer=f"{SUMMARY}/one_layer.tsv",
     log:
-        "logs/" + SUMMARY + "/weights.log",
+        f"logs/{SUMMARY}/weights.log",
     benchmark:
-        "benchmarks/" + SUMMARY + "/weights.tsv"
+        f"benchmarks/{SUMMARY}/weights.tsv"
     threads: 1
     resources:
         mem_mb=mem(1000),
@@ -117,27 +124,31 @@ rule summarise_training:
         histories=[
             path
             for labels in ("original", "perturbed")
-            for path in run_paths(RUN + "/{labels}/history.tsv", labels=labels)
+            for path in run_paths(f"{RUN}/{{labels}}/history.tsv", labels=labels)
         ],
         checkpoints=ancient(
             [
                 path
                 for labels in ("original", "perturbed")
-                for path in run_paths(RUN + "/{labels}/final", labels=labels)
+                for path in run_paths(f"{RUN}/{{labels}}/final", labels=labels)
             ]
         ),
     output:
-        training=SUMMARY + "/training.tsv",
+        training=f"{SUMMARY}/training.tsv",
     log:
-        "logs/" + SUMMARY + "/training.log",
+        f"logs/{SUMMARY}/training.log",
     benchmark:
-        "benchmarks/" + SUMMARY + "/training.tsv"
+        f"benchmarks/{SUMMARY}/training.tsv"
     threads: 1
     resources:
         mem_mb=mem(1000),
         runtime=minutes(10),
     params:
-        runs=[run for labels in ("original", "perturbed") for run in run_list(labels=labels)],
+        runs=[
+            run
+            for labels in ("original", "perturbed")
+            for run in run_list(labels=labels)
+        ],
         code=CODE("summary"),
     script:
         "../workflow/scripts/summarise.py"
@@ -149,11 +160,11 @@ rule correlate:
         layer_weights=rules.summarise.output.layer_weights,
         mcog=rules.summarise.output.mcog,
     output:
-        SUMMARY + "/correlations.tsv",
+        f"{SUMMARY}/correlations.tsv",
     log:
-        "logs/" + SUMMARY + "/correlations.log",
+        f"logs/{SUMMARY}/correlations.log",
     benchmark:
-        "benchmarks/" + SUMMARY + "/correlations.tsv"
+        f"benchmarks/{SUMMARY}/correlations.tsv"
     threads: 1
     resources:
         mem_mb=mem(1000),
@@ -180,7 +191,9 @@ def picture(name, caption, subcategory, **labels):
 rule figure_matrix:
     """Figure 3: memorisation error by window length and layer."""
     input:
-        runs=lambda w: run_paths(TECHNIQUE_TABLES[w.technique], models=[w.model], tasks=[w.task]),
+        runs=lambda w: run_paths(
+            TECHNIQUE_TABLES[w.technique], models=[w.model], tasks=[w.task]
+        ),
     output:
         picture(
             "matrix_{technique}_{task}_{model}",
@@ -191,9 +204,9 @@ rule figure_matrix:
             model="{model}",
         ),
     log:
-        "logs/" + FIGURE + "/matrix_{technique}_{task}_{model}.log",
+        f"logs/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/matrix_{technique}_{task}_{model}.tsv"
+        f"benchmarks/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.tsv"
     threads: 1
     resources:
         mem_mb=mem(1000),
@@ -208,14 +221,14 @@ rule figure_matrix:
 
 use rule figure_matrix as figure_training with:
     input:
-        histories=lambda w: run_paths(RUN + "/perturbed/history.tsv", models=[w.model]),
+        histories=lambda w: run_paths(f"{RUN}/perturbed/history.tsv", models=[w.model]),
         training=rules.summarise_training.output.training,
     output:
         picture("training_{model}", "training", "Training", model="{model}"),
     log:
-        "logs/" + FIGURE + "/training_{model}.log",
+        f"logs/{FIGURE}/training_{{model}}.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/training_{model}.tsv"
+        f"benchmarks/{FIGURE}/training_{{model}}.tsv"
     params:
         kind="training",
         names=display_names(),
@@ -227,11 +240,13 @@ use rule figure_matrix as figure_layer_weights with:
     input:
         layer_weights=rules.summarise.output.layer_weights,
     output:
-        picture("layer_weights_{model}", "layer_weights", "Layer weights", model="{model}"),
+        picture(
+            "layer_weights_{model}", "layer_weights", "Layer weights", model="{model}"
+        ),
     log:
-        "logs/" + FIGURE + "/layer_weights_{model}.log",
+        f"logs/{FIGURE}/layer_weights_{{model}}.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/layer_weights_{model}.tsv"
+        f"benchmarks/{FIGURE}/layer_weights_{{model}}.tsv"
     params:
         kind="layer_weights",
         names=display_names(),
@@ -240,11 +255,16 @@ use rule figure_matrix as figure_layer_weights with:
 
 use rule figure_layer_weights as figure_techniques with:
     output:
-        picture("techniques_{model}", "techniques", "Techniques side by side", model="{model}"),
+        picture(
+            "techniques_{model}",
+            "techniques",
+            "Techniques side by side",
+            model="{model}",
+        ),
     log:
-        "logs/" + FIGURE + "/techniques_{model}.log",
+        f"logs/{FIGURE}/techniques_{{model}}.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/techniques_{model}.tsv"
+        f"benchmarks/{FIGURE}/techniques_{{model}}.tsv"
     params:
         kind="techniques",
         names=display_names(),
@@ -257,9 +277,9 @@ use rule figure_matrix as figure_one_layer with:
     output:
         picture("one_layer", "one_layer", "Largest error from one layer"),
     log:
-        "logs/" + FIGURE + "/one_layer.log",
+        f"logs/{FIGURE}/one_layer.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/one_layer.tsv"
+        f"benchmarks/{FIGURE}/one_layer.tsv"
     params:
         kind="one_layer",
         names=display_names(),
@@ -273,9 +293,9 @@ use rule figure_matrix as figure_mcog with:
     output:
         picture("mcog", "mcog", "Memorisation centre of gravity"),
     log:
-        "logs/" + FIGURE + "/mcog.log",
+        f"logs/{FIGURE}/mcog.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/mcog.tsv"
+        f"benchmarks/{FIGURE}/mcog.tsv"
     params:
         kind="mcog",
         names=display_names(),
@@ -284,11 +304,15 @@ use rule figure_matrix as figure_mcog with:
 
 use rule figure_mcog as figure_mcog_averages with:
     output:
-        picture("mcog_averages", "mcog_averages", "Memorisation centre of gravity, averaged"),
+        picture(
+            "mcog_averages",
+            "mcog_averages",
+            "Memorisation centre of gravity, averaged",
+        ),
     log:
-        "logs/" + FIGURE + "/mcog_averages.log",
+        f"logs/{FIGURE}/mcog_averages.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/mcog_averages.tsv"
+        f"benchmarks/{FIGURE}/mcog_averages.tsv"
     params:
         kind="mcog_averages",
         names=display_names(),
@@ -299,11 +323,16 @@ use rule figure_matrix as figure_correlations with:
     input:
         correlations=rules.correlate.output,
     output:
-        picture("correlations_{measure}", "correlations", "Correlations", measure="{measure}"),
+        picture(
+            "correlations_{measure}",
+            "correlations",
+            "Correlations",
+            measure="{measure}",
+        ),
     log:
-        "logs/" + FIGURE + "/correlations_{measure}.log",
+        f"logs/{FIGURE}/correlations_{{measure}}.log",
     benchmark:
-        "benchmarks/" + FIGURE + "/correlations_{measure}.tsv"
+        f"benchmarks/{FIGURE}/correlations_{{measure}}.tsv"
     params:
         kind="correlations",
         names=display_names(),
@@ -321,7 +350,10 @@ def page_content():
     """What the page says that no table holds."""
     names = display_names()
     for model, spec in names["models"].items():
-        spec |= {"source": model_origin(model), "note": model_source(model).get("note", "")}
+        spec |= {
+            "source": model_origin(model),
+            "note": model_source(model).get("note", ""),
+        }
     return {
         "title": config.get("title", "Where is memorisation?"),
         "tasks": names["tasks"],
@@ -341,12 +373,12 @@ def provenance_files():
         task: [f"{RESULTS}/{task}/perturbed.parquet.provenance.json"]
         + [
             path
-            for kind in (
-                "/original/final/provenance.json",
-                "/perturbed/final/provenance.json",
-                "/swap.tsv.provenance.json",
+            for record in (
+                "original/final/provenance.json",
+                "perturbed/final/provenance.json",
+                "swap.tsv.provenance.json",
             )
-            for path in run_paths(RUN + kind, tasks=[task])
+            for path in run_paths(f"{RUN}/{record}", tasks=[task])
         ]
         for task in config["tasks"]
     }
@@ -354,7 +386,11 @@ def provenance_files():
 
 def template_digests():
     """Checksums of the page and captions, so that editing one makes the page anew."""
-    return {p.name: sha256(p) for p in sorted((WORKFLOW / "report").iterdir()) if p.is_file()}
+    return {
+        p.name: sha256(p)
+        for p in sorted((WORKFLOW / "report").iterdir())
+        if p.is_file()
+    }
 
 
 rule report:
@@ -365,12 +401,12 @@ rule report:
         png=[path for path in FIGURES if path.endswith(".png")],
         pdf=[path for path in FIGURES if path.endswith(".pdf")],
     output:
-        page=RESULTS + "/report.html",
-        cost=SUMMARY + "/cost.tsv",
+        page=f"{RESULTS}/report.html",
+        cost=f"{SUMMARY}/cost.tsv",
     log:
-        "logs/" + RESULTS + "/report.log",
+        f"logs/{RESULTS}/report.log",
     benchmark:
-        "benchmarks/" + RESULTS + "/report.tsv"
+        f"benchmarks/{RESULTS}/report.tsv"
     threads: 1
     resources:
         mem_mb=mem(2000),
@@ -380,7 +416,8 @@ rule report:
         pictures=[{k: f[k] for k in ("kind", "wildcards")} for f in FIGURES_LIST],
         tables=[*SUMMARY_TABLES, "tasks"],
         records=provenance_files(),
-        benchmarks="benchmarks/" + RESULTS,
+        benchmarks=f"benchmarks/{RESULTS}",
+        templates=template_digests(),
         code=CODE("report"),
     script:
         "../workflow/scripts/report.py"

@@ -1,5 +1,6 @@
 """What a run cost: Snakemake's benchmark files gathered by stage."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,10 +13,11 @@ COLUMNS = ["stage", "jobs", "seconds", "longest_seconds", "cpu_seconds", "peak_m
 
 def stage_of(path: str | Path, folder: str | Path, names: Iterable[str]) -> str:
     """A benchmark file's stage: its path with tasks, models and seeds replaced by a star."""
-    names = set(names)
+    longest_first = sorted(names, key=len, reverse=True)
+    named = "|".join([*map(re.escape, longest_first), r"seed\d+"])
     parts = Path(path).relative_to(folder).with_suffix("").parts
-    seed = [p.startswith("seed") and p[4:].isdigit() for p in parts]
-    return "/".join("*" if p in names or s else p for p, s in zip(parts, seed, strict=True))
+    # a whole part of the path, or what follows an underscore in a figure's name
+    return "/".join(re.sub(rf"(^|_)({named})(?=_|$)", r"\1*", part) for part in parts)
 
 
 def cost(folder: str | Path, names: Iterable[str]) -> pd.DataFrame:
