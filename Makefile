@@ -1,0 +1,49 @@
+# `make demo`: the whole study, small. `make test`: the tests. Both set up what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test lint lock clean
+
+help:
+	@echo "make demo   set up and run the whole study small, on real data and a real model"
+	@echo "make test   set up and run the tests"
+	@echo "make setup  set up $(VENV) from envs/requirements.lock"
+	@echo "make lint   check style of Python and Snakemake files"
+	@echo "make lock   pin anew what envs/requirements.in brings along"
+	@echo "make clean  remove $(VENV)"
+
+setup: $(READY)
+
+$(READY): envs/requirements.lock envs/demo.lock
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("memloc needs Python >= 3.11; name one: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement envs/requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --requirement envs/demo.lock
+	@touch $@
+
+demo: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/demo
+	@$(BIN)/python workflow/scripts/show_demo.py results/demo
+
+test: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --lint --profile profiles/demo
+
+lock:
+	rm -rf $(VENV)-lock
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --requirement envs/requirements.in
+	(sed -n '/^#/p' envs/requirements.lock; \
+	 $(VENV)-lock/bin/python -m pip freeze | grep -v '^nvidia\|^triton' | sed 's/+cpu$$//; s/+cu.*$$//') > envs/new.lock
+	mv envs/new.lock envs/requirements.lock
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV)
