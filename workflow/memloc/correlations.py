@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 TOO_SMALL = "n too small"
 
 
-def row_wise_rho(x, y):
+def row_wise_rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman's rho of each row of two arrays (m, n): (m,), nan where a row is constant."""
     rx = stats.rankdata(x, axis=1)
     ry = stats.rankdata(y, axis=1)
@@ -56,7 +56,7 @@ def task_interval(x, y, tasks, seed, resamples=RESAMPLES):
     return float(low), float(high), resamples - len(defined)
 
 
-def correlate(pairs, seed):
+def correlate(pairs: pd.DataFrame, seed: int) -> dict:
     """rho, p, ci_low, ci_high, n, note of a frame with columns x, y and task (one row a pair)."""
     pairs = pairs.dropna(subset=["x", "y"])
     x, y = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float)
@@ -75,7 +75,7 @@ def correlate(pairs, seed):
     return result | {"rho": float(rho), "p": float(p), "ci_low": low, "ci_high": high}
 
 
-def min_max(values):
+def min_max(values: pd.Series) -> pd.Series:
     """A Series scaled to 0..1; a constant one becomes 0."""
     low, high = values.min(), values.max()
     return (values - low) / (high - low) if high > low else values * 0.0
@@ -95,7 +95,7 @@ def compare(frame, value, by, keys, seed, measure, level):
     return rows
 
 
-def correlations(weights, mcog, seed):
+def correlations(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> pd.DataFrame:
     """The correlations table of the summary's layer_weights and mcog frames.
 
     Levels: "technique" (pairs over tasks and models), "model" (over tasks and techniques; weights

@@ -422,13 +422,15 @@ def correlation_maps(frame, measure, tasks, models):
         )  # fmt: skip
         for axes, (level, values) in zip(axes_row[0], grids, strict=True):
             named = _technique if level == "technique" else (lambda m: _label(models, m))
-            labels = [named(n).removeprefix("Layer ").removeprefix("Forgetting ") for n in values]
+            shorter = [named(n).removeprefix("Layer ").removeprefix("Forgetting ") for n in values]
+            labels = [name[:1].upper() + name[1:] for name in shorter]
             sns.heatmap(
                 values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", square=True,
                 annot=True, fmt=".2f", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
                 xticklabels=labels, yticklabels=labels,
             )  # fmt: skip
             axes.set_facecolor("#eeeeee")
+            axes.grid(visible=False)
             axes.tick_params(length=0)
             axes.set_xticklabels(labels, rotation=30, ha="right")
             axes.set_yticklabels(labels, rotation=0)

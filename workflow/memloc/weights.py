@@ -8,6 +8,7 @@ array are window length 1 and layer 1.
 """
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,10 @@ from memloc.errors import MemlocError
 
 log = logging.getLogger(__name__)
 
+Seeds = Mapping[int, pd.DataFrame]  # a seed's weights: layer, weight and maybe weight_raw
 
-def layers_of(windows):
+
+def layers_of(windows: pd.DataFrame) -> int:
     """Number of layers L of a window table; MemlocError unless each window is there once."""
     if windows.empty:
         raise MemlocError("The window table has no rows: run its stage again.")
@@ -40,7 +43,7 @@ def layers_of(windows):
     return n_layers
 
 
-def window_matrix(windows, column="noisy_error"):
+def window_matrix(windows: pd.DataFrame, column: str = "noisy_error") -> np.ndarray:
     """Matrix (L, L): [x-1, y-1] is the mean of `column` over windows of length x with layer y.
 
     `windows` has integer columns start and end (1-based, inclusive) and `column`. A nan error makes
@@ -59,7 +62,7 @@ def window_matrix(windows, column="noisy_error"):
     return matrix
 
 
-def normalise(windows, column="noisy_error"):
+def normalise(windows: pd.DataFrame, column: str = "noisy_error") -> pd.Series:
     """Errors scaled so that modifying all layers has error 1.0 (section 3.1): a Series.
 
     With a_all the accuracy after modifying all layers, 1 - (a - a_all) / (1 - a_all), which is the
@@ -73,14 +76,14 @@ def normalise(windows, column="noisy_error"):
     return (windows[column].astype(float) / scale).rename(f"{column}_normalised")
 
 
-def layer_weights(matrix):
+def layer_weights(matrix: np.ndarray) -> np.ndarray:
     """Layer weights (L,): the means of the matrix's columns."""
     return np.asarray(matrix, dtype=float).mean(axis=0)
 
 
-def centre_of_gravity(weights):
+def centre_of_gravity(weights: Iterable[float]) -> float:
     """M-CoG: sum of l * w_l over sum of w_l, l = 1..L. nan when a weight is nan or all are 0."""
-    weights = np.asarray(weights, dtype=float)
+    weights = np.asarray(list(weights), dtype=float)
     if (weights < 0).any():
         layer = int(np.argmax(weights < 0)) + 1
         raise MemlocError(
@@ -92,7 +95,7 @@ def centre_of_gravity(weights):
     return float((np.arange(1, len(weights) + 1) * weights).sum() / total)
 
 
-def window_weights(windows):
+def window_weights(windows: pd.DataFrame) -> pd.DataFrame:
     """Layer weights of one seed's window table: frame layer, weight (normalised), weight_raw."""
     scaled = windows.assign(scaled=normalise(windows))
     return pd.DataFrame(
@@ -104,7 +107,7 @@ def window_weights(windows):
     )
 
 
-def _stack(per_seed, column):
+def _stack(per_seed: Seeds, column: str) -> np.ndarray:
     """Array (seeds, layers) of a column of the seeds' weight frames."""
     tables = [frame.sort_values("layer") for frame in per_seed.values()]
     lengths = {len(frame) for frame in tables}
@@ -120,14 +123,14 @@ def _stack(per_seed, column):
     return np.array([frame[column].to_numpy(float) for frame in tables])
 
 
-def _mean_sd(values):
+def _mean_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sample standard deviation (nan for one seed) over the first axis."""
     mean = values.mean(axis=0) if len(values) else np.full(values.shape[1:], np.nan)
     sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1:], np.nan)
     return mean, sd
 
 
-def _defined(per_seed, what):
+def _defined(per_seed: Seeds, what: str) -> np.ndarray:
     """Array (seeds, layers) of the seeds whose weights are defined; says which are left out."""
     weights = _stack(per_seed, "weight")
     kept = ~np.isnan(weights).any(axis=1)
@@ -137,7 +140,7 @@ def _defined(per_seed, what):
     return weights[kept]
 
 
-def mean_weights(per_seed, what="layer weights"):
+def mean_weights(per_seed: Seeds, what: str = "layer weights") -> pd.DataFrame:
     """Weights over seeds: frame layer, weight, sd, weight_raw, sd_raw, n_seeds.
 
     `per_seed` maps a seed to its frame (layer, weight and, if it differs, weight_raw). Seeds whose
@@ -159,7 +162,7 @@ def mean_weights(per_seed, what="layer weights"):
     )
 
 
-def mean_mcog(per_seed, what="M-CoG"):
+def mean_mcog(per_seed: Seeds, what: str = "M-CoG") -> dict[str, float]:
     """M-CoG of the seeds' mean weights and the sd of the seeds' own: mcog, sd, n_seeds."""
     defined = _defined(per_seed, what)
     mean, _ = _mean_sd(defined)
@@ -172,7 +175,9 @@ def mean_mcog(per_seed, what="M-CoG"):
     }
 
 
-def mean_matrix(tables, column="noisy_error_normalised"):
+def mean_matrix(
+    tables: Sequence[pd.DataFrame], column: str = "noisy_error_normalised"
+) -> tuple[np.ndarray, int]:
     """Mean over seeds' window tables of their matrices, (L, L), and how many seeds it rests on.
 
     Seeds whose column is undefined are left out; without any defined seed the matrix is all nan.
@@ -189,7 +194,7 @@ def mean_matrix(tables, column="noisy_error_normalised"):
     return np.mean(kept, axis=0), len(kept)
 
 
-def one_layer_maximum(tables):
+def one_layer_maximum(tables: Sequence[pd.DataFrame]) -> dict[str, float]:
     """Largest error from modifying one layer (Figure 4): dict layer, error, sd, error_raw, n_seeds.
 
     The maximum over layers is taken after the mean over seeds, so that seed noise doesn't raise it;
