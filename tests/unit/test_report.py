@@ -138,6 +138,20 @@ def test_weak_memorisation_is_pointed_out(page):
     assert sum(a.get("class") == "low" for a in page.all("tr")) == 4
 
 
+def test_undefined_seeds_are_pointed_out(tmp_path):
+    frame = synthetic.summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2), ["swapping"], 3))["mcog"]
+    frame.loc[0, ["mcog", "sd", "n_seeds"]] = [math.nan, math.nan, 0]
+    synthetic.write_tsv(frame, tmp_path / "mcog.tsv")
+    report.write_report(
+        tmp_path / "report.html", title="T", tables={"mcog": str(tmp_path / "mcog.tsv")},
+        pictures=[], models=MODELS, tasks=TASKS, settings={}, templates=str(synthetic.TEMPLATES),
+    )  # fmt: skip
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "1 M-CoG(s) rest on fewer seeds" in "".join(page.text)
+    assert page.tables["mcog"][0][3:5] == ["nan", "nan"]
+    assert sum(a.get("class") == "low" for a in page.all("tr")) == 1
+
+
 def test_a_run_with_nothing_says_so_everywhere(tmp_path):
     output = tmp_path / "report.html"
     report.write_report(

@@ -56,6 +56,16 @@ def test_another_technique_is_one_entry(tmp_path):
     assert math.isclose(read_tsv(outputs["layer_weights"])["weight"].sum(), 2)
 
 
+def test_options_reach_the_weights_of_a_technique():
+    def scaled(table, factor=1):
+        return table.assign(weight=factor * table["weight"])
+
+    own = summary.Technique("own", "Own", "o.tsv", ("layer", "weight"), scaled)
+    bound = summary.with_options({"own": own}, {"own": {"factor": 3}})
+    weights = bound["own"].weights(synthetic.given(0, 1, 4))["weight"]
+    assert math.isclose(weights.sum(), 3)
+
+
 def test_files_round_trip_in_full_precision(tmp_path):
     frame = synthetic.windows(2, 3, 6)
     path = tmp_path / "swap.tsv"

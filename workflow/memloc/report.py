@@ -276,11 +276,36 @@ def _matrices(content):
     return parts
 
 
+UNDEFINED = (
+    "{count} M-CoG(s) rest on fewer seeds than the others (marked). A seed is left out where its "
+    "weights are undefined: modifying all layers changed no noisy prediction, so there is nothing "
+    "to normalise by, or all its weights are 0. The raw errors are in the tables."
+)
+
+
 def mcog_overview(content):
     """Columns of mcog.tsv that compare techniques per task and model at a glance."""
     columns = ["task", "model", "technique", "mcog", "sd", "n_seeds"]
-    title = "M-CoG, layers 1 to L; undefined without weights"
-    return table(content, "mcog", title, columns=columns)
+    title = "M-CoG, layers 1 to L"
+    return table(content, "mcog", title, columns=columns, low=_incomplete(content))
+
+
+def _incomplete(content):
+    """Whether a row of mcog.tsv rests on fewer seeds than others, as a function; None without."""
+    path = content.tables.get("mcog")
+    if path is None:
+        return None
+    most = read_tsv(path)["n_seeds"].max()
+    return lambda row: row["n_seeds"] < most
+
+
+def _undefined_notice(content):
+    """What to say about seeds whose weights are undefined: a list of at most one sentence."""
+    low = _incomplete(content)
+    if low is None:
+        return []
+    count = sum(low(row) for row in read_tsv(content.tables["mcog"]).to_dict("records"))
+    return [UNDEFINED.format(count=count)] if count else []
 
 
 def techniques_section(content):
@@ -311,7 +336,8 @@ def techniques_section(content):
         ),
     ]
     parts = [p for p in parts if any(p[k] for k in ("tables", "figures", "gallery", "texts"))]
-    return section("techniques", "Techniques", parts, absent=absent)
+    notices = _undefined_notice(content)
+    return section("techniques", "Techniques", parts, absent=absent, notices=notices)
 
 
 def correlations_section(content):

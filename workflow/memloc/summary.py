@@ -6,7 +6,8 @@ layer itself (gradients, probing) needs a function from its table to columns lay
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -178,8 +179,20 @@ def write_training(histories, checkpoints, runs, output):
     write_tsv(summarise_training(tables, records, runs), output, COLUMNS["training"])
 
 
-def summarise(paths, runs, outputs: Mapping[str, str], techniques=TECHNIQUES):
-    """Read the runs' tables and write those of `outputs` (layer_weights, mcog, one_layer)."""
+def with_options(techniques, options: Mapping[str, Mapping]):
+    """The techniques with keyword options bound to their weights, as {"gradients": {...}}."""
+    return techniques | {
+        name: replace(techniques[name], weights=partial(techniques[name].weights, **chosen))
+        for name, chosen in options.items()
+    }
+
+
+def summarise(paths, runs, outputs: Mapping[str, str], techniques=TECHNIQUES, options=None):
+    """Read the runs' tables and write those of `outputs` (layer_weights, mcog, one_layer).
+
+    `options` maps a technique to keywords of its weights, such as a post-processing variant.
+    """
+    techniques = with_options(techniques, options or {})
     frames = summarise_runs(read_runs(paths, runs, techniques), techniques)
     for name, path in outputs.items():
         write_tsv(frames[name], path, COLUMNS[name])
