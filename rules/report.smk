@@ -189,7 +189,7 @@ def picture(name, caption, subcategory, **labels):
 
 
 rule figure_matrix:
-    """Figure 3: memorisation error by window length and layer."""
+    """Draw a figure, as PDF and PNG, from the tables of runs or of the summary."""
     input:
         runs=lambda w: run_paths(
             TECHNIQUE_TABLES[w.technique], models=[w.model], tasks=[w.task]
@@ -321,7 +321,7 @@ use rule figure_mcog as figure_mcog_averages with:
 
 use rule figure_matrix as figure_correlations with:
     input:
-        correlations=rules.correlate.output,
+        correlations=rules.correlate.output[0],
     output:
         picture(
             "correlations_{measure}",
