@@ -1,0 +1,107 @@
+"""Probes of 13 places x 5 seeds x 3 kinds: together as stacks, against one at a time.
+
+One at a time is a plain module with torch's own AdamW and dropout, its states in memory and
+scored by scikit-learn, as anyone would write it. It trains a sample of the probes; its time
+is scaled to all of them.
+
+    python benchmarks/probing.py [--width 384] [--threads 2]
+"""
+
+import argparse
+
+import common
+import torch
+from sklearn.metrics import f1_score
+from torch import nn
+
+from memloc.encoding import Examples
+from memloc.probe_stack import ProbeRecipe
+from memloc.probing import Place, Probing, probe_targets, split_rows
+
+PLACES, SEEDS, CLASSES = 13, [1, 2, 3, 4, 5], 6
+
+
+def one_at_a_time(targets, states, kind, seed, recipe):
+    """Train and test one probe."""
+    split, size = split_rows(targets, seed), targets.n_classes[kind]
+    torch.manual_seed(seed)
+    width, hidden = states.shape[1], recipe.hidden
+    model = nn.Sequential(
+        nn.Dropout(recipe.dropout),
+        nn.Linear(width, hidden), nn.GELU(),
+        nn.Linear(hidden, hidden), nn.GELU(),
+        nn.Linear(hidden, size),
+    )  # fmt: skip
+    weight = torch.tensor([1 - recipe.noise_weight, recipe.noise_weight])
+    criterion = nn.CrossEntropyLoss(weight if kind == "noise" else None)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
+    parts = {name: (states[rows], targets.labels[kind][rows]) for name, rows in split.items()}
+    options = {} if kind == "noise" else {"average": "macro"}
+    best, kept = -1.0, None
+    for epoch in range(1, recipe.epochs + 1):
+        inputs, labels = parts["train"]
+        model.train()
+        for rows in torch.randperm(len(inputs)).split(recipe.batch_size):
+            loss = criterion(model(inputs[rows]), labels[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if epoch > recipe.choose_after:
+            model.eval()
+            with torch.no_grad():
+                predicted = model(parts["validation"][0]).argmax(-1)
+            score = f1_score(parts["validation"][1], predicted, **options)
+            if score > best:
+                best = score
+                kept = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    with torch.no_grad():
+        return f1_score(parts["test"][1], model.eval()(parts["test"][0]).argmax(-1), **options)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=6, help="probes trained one at a time")
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    generator = torch.Generator().manual_seed(0)
+    n = chosen.examples
+    original = torch.randint(0, CLASSES, (n,), generator=generator)
+    noisy = torch.rand(n, generator=generator) < 0.15
+    labels = torch.where(noisy, (original + 1) % CLASSES, original)
+    states = torch.randn(PLACES, n, chosen.width, generator=generator)
+    targets = probe_targets(Examples([[1]] * n, labels, noisy, torch.arange(n)), original, CLASSES)
+    recipe = ProbeRecipe(128, 0.1, 2e-4, 1e-5, 32, chosen.epochs, chosen.epochs // 4, 0.67)
+    probes = [
+        (layer, kind, seed) for seed in SEEDS for layer in range(PLACES) for kind in targets.kinds
+    ]
+    stride = len(probes) // chosen.sample
+    sample = probes[::stride][: chosen.sample]
+
+    def together():
+        places = [Place("theta_M2", layer, states[layer]) for layer in range(PLACES)]
+        Probing(targets, SEEDS, recipe, torch.device("cpu")).run(places)
+
+    def apart():
+        for layer, kind, seed in sample:
+            one_at_a_time(targets, states[layer], kind, seed, recipe)
+
+    medians = common.compare({"together (ours)": together, "one at a time": apart})
+    print(common.machine())
+    common.report(
+        f"{len(probes)} probes, width {chosen.width}, {n} examples, {chosen.epochs} epochs "
+        f"(one at a time: {len(sample)} trained, time scaled)",
+        medians,
+        "together (ours)",
+        {"one at a time": len(probes) / len(sample)},
+    )
+
+
+if __name__ == "__main__":
+    main()

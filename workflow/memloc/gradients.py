@@ -1,0 +1,156 @@
+"""Forgetting gradients: which layers would change to forget the noisy labels (section 3.1).
+
+The gradient of minus the cross-entropy at theta_M1, averaged over noisy examples, with and
+without that of as many clean ones subtracted; norms per layer, at theta_M1 and at theta_F.
+Sums run over batches. Embeddings, final norm, pooler and head are left out and have no gradient
+computed; nothing is dropped out.
+"""
+
+import logging
+
+import pandas as pd
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from memloc.devices import autocast
+from memloc.encoding import Examples, batches_by_tokens, padded_batches
+from memloc.errors import MemlocError
+from memloc.gradient_variants import COLUMNS, NORMS, variant_table
+from memloc.models import check_compatible, find_layers
+from memloc.progress import progress
+from memloc.seeds import derive
+
+logger = logging.getLogger(__name__)
+
+ORDERS = {"L1": 1, "L2": 2}
+OBJECTIVES = ("loss", "logit")
+
+
+def forgetting_gradients(
+    memorised: PreTrainedModel,
+    frozen: PreTrainedModel,
+    train: Examples,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+    objective: str,
+    seed: int,
+) -> pd.DataFrame:
+    """The eight variants of one run: a frame with gradient_variants.COLUMNS.
+
+    `memorised` is theta_M1 and `frozen` theta_F, `train` has the perturbed labels. All noisy
+    examples count, and an equal number of clean ones drawn by `seed`. Both models lose their
+    parameters' requires_grad outside the layers.
+    """
+    check_compatible(memorised, frozen, "forgetting gradients")
+    noisy, clean = noisy_and_clean(train, seed)
+    norms = [
+        gradient_norms(model, noisy, clean, pad_id, batch_tokens, precision, objective)
+        for model in (memorised, frozen)
+    ]
+    table = variant_table(*norms).assign(n_noisy=len(noisy), n_clean=len(clean))
+    return table[COLUMNS]
+
+
+def noisy_and_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
+    """All noisy examples, and as many clean ones drawn by `seed` (all, where there are fewer)."""
+    noisy = train.noisy.nonzero().flatten()
+    clean = (~train.noisy).nonzero().flatten()
+    if not len(noisy) or not len(clean):
+        raise MemlocError(
+            f"forgetting gradients need noisy and clean training examples, and there are "
+            f"{len(noisy)} noisy and {len(clean)} clean ones; raise perturbation.ratio"
+        )
+    if len(clean) < len(noisy):
+        logger.warning("only %d clean examples against %d noisy ones", len(clean), len(noisy))
+    generator = torch.Generator().manual_seed(derive(seed, "gradients", "clean examples"))
+    drawn = torch.randperm(len(clean), generator=generator)[: len(noisy)].sort().values
+    return train.select(noisy), train.select(clean[drawn])
+
+
+def gradient_norms(
+    model: PreTrainedModel,
+    noisy: Examples,
+    clean: Examples,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+    objective: str = "loss",
+) -> pd.DataFrame:
+    """Norms per layer of the mean gradient over noisy examples, and of that less the clean mean.
+
+    Frame norm (L1 | L2), clean (bool: subtracted), layer (1..L), value.
+    """
+    train_only_layers(model)
+    model.zero_grad(set_to_none=True)
+    options = (pad_id, batch_tokens, precision, objective)
+    add_mean_gradient(model, noisy, 1.0, *options)
+    rows = _norm_rows(model, clean=False)
+    # The gradients already there are the noisy ones: adding minus the clean ones subtracts them.
+    add_mean_gradient(model, clean, -1.0, *options)
+    rows += _norm_rows(model, clean=True)
+    model.zero_grad(set_to_none=True)
+    return pd.DataFrame(rows, columns=["norm", "clean", "layer", "value"])
+
+
+def train_only_layers(model: PreTrainedModel) -> None:
+    """Evaluation mode, and gradients for the layers' parameters alone."""
+    model.eval().requires_grad_(False)
+    find_layers(model).requires_grad_(True)
+
+
+def add_mean_gradient(
+    model: PreTrainedModel,
+    examples: Examples,
+    sign: float,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+    objective: str,
+) -> None:
+    """Add sign x the mean gradient of the objective over `examples` to the parameters' .grad."""
+    device = model.device
+    batches = batches_by_tokens(examples.ids, batch_tokens)
+    scale = sign / len(examples)
+    for rows, inputs in progress(
+        padded_batches(examples, batches, pad_id, device), len(batches), "forgetting gradients"
+    ):
+        with autocast(precision, device):
+            logits = model(**inputs).logits
+        labels = examples.labels[rows].to(device)
+        (scale * objective_sum(logits.float(), labels, objective)).backward()
+
+
+def objective_sum(logits: torch.Tensor, labels: torch.Tensor, objective: str) -> torch.Tensor:
+    """What forgetting lowers, summed over rows: minus the cross-entropy ("loss"), or the target's
+    raw logit ("logit", as the authors' code has it)."""
+    if objective == "logit":
+        return logits.gather(1, labels[:, None]).sum()
+    if objective != "loss":
+        raise MemlocError(f"gradients.objective {objective!r}: choose one of {OBJECTIVES}")
+    return -nn.functional.cross_entropy(logits, labels, reduction="sum")
+
+
+def _norm_rows(model: PreTrainedModel, clean: bool) -> list[tuple[str, bool, int, float]]:
+    return [
+        (norm, clean, number, layer_norm(layer, norm, number))
+        for norm in NORMS
+        for number, layer in enumerate(find_layers(model), start=1)
+    ]
+
+
+def layer_norm(layer: nn.Module, norm: str, number: int) -> float:
+    """Norm of the gradient of all the layer's parameters as one vector, summed in float64."""
+    parts = [
+        torch.linalg.vector_norm(parameter.grad, ORDERS[norm], dtype=torch.float64)
+        for parameter in layer.parameters()
+        if parameter.grad is not None
+    ]
+    total = torch.linalg.vector_norm(torch.stack(parts), ORDERS[norm]).item()
+    if not total < float("inf"):
+        raise MemlocError(
+            f"the gradient of layer {number} is not finite ({total}); use precision: float32, or "
+            "look for a diverged training run in history.tsv"
+        )
+    return total
