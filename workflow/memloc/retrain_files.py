@@ -1,0 +1,126 @@
+"""Layer retraining from checkpoints on disk to tables on disk, and its tables gathered."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import reduce
+from pathlib import Path
+
+import pandas as pd
+
+from memloc.devices import device_name, pick_device, resolve_precision
+from memloc.encoding import load_examples, load_tokenizer
+from memloc.errors import MemlocError
+from memloc.files import atomic, sha256, write_provenance
+from memloc.finetuning import Reading, check_pair
+from memloc.models import checkpoint_digest, find_layers, load_finetuned, load_pretrained
+from memloc.retrain_group import Recipe, Setup
+from memloc.retraining import Retraining, parse_windows
+from memloc.tables import COLUMNS, read_tsv, write_tsv
+from memloc.weights import normalise
+
+logger = logging.getLogger(__name__)
+
+
+def retrain_checkpoints(
+    data: str | Path,
+    memorised: str | Path,
+    pretrained: str | Path,
+    table: str | Path,
+    examples: str | Path,
+    scratch: str | Path,
+    windows: str,
+    reading: Reading,
+    recipe: Recipe,
+    precision: str,
+    seed: int,
+    heldout_seed: int,
+    memory_mb: float | None,
+) -> None:
+    """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables."""
+    started = time.perf_counter()
+    device = pick_device()
+    precision = resolve_precision(precision, device)
+    check_pair([memorised, pretrained])
+    model = load_finetuned(memorised)
+    chosen = parse_windows(windows, len(find_layers(model)))
+    tokenizer = load_tokenizer(memorised)
+    training = load_examples(
+        data,
+        "train",
+        reading.class_names,
+        "perturbed",
+        tokenizer,
+        reading.separator,
+        reading.max_length,
+    )
+    job = Retraining(
+        model.to(device),
+        load_pretrained(pretrained, reading.class_names, seed).to(device),
+        training,
+        Setup(seed, tokenizer.pad_token_id, precision, memory_mb),
+        recipe,
+        heldout_seed,
+        scratch,
+        {
+            "data": sha256(data),
+            "memorised": checkpoint_digest(memorised),
+            "pretrained": checkpoint_digest(pretrained),
+            "reading": asdict(reading),
+        },
+    )
+    result = job.run(chosen)
+    with atomic(examples) as draft:
+        result.examples.to_parquet(draft, index=False)
+    write_tsv(result.table, table, COLUMNS["windows"])
+    write_provenance(
+        table,
+        windows=windows,
+        reading=asdict(reading),
+        recipe=asdict(recipe),
+        precision=precision,
+        seed=seed,
+        heldout_seed=heldout_seed,
+        device=device_name(device),
+        n_trained_on=len(job.clean),
+        **result.facts,
+        seconds=time.perf_counter() - started,
+    )
+    logger.info(
+        "%d windows retrained on %d examples; noisy error %.3f to %.3f, mean clean error %.4f",
+        len(result.table),
+        len(job.clean),
+        result.table["noisy_error"].min(),
+        result.table["noisy_error"].max(),
+        result.table["clean_error"].mean(),
+    )
+    job.clear()
+
+
+def gather_retrained(
+    tables: Sequence[str | Path],
+    examples: Sequence[str | Path],
+    table: str | Path,
+    example_table: str | Path,
+) -> None:
+    """One table of all windows, normalised by the window of all layers, from those of the jobs.
+
+    Raises MemlocError when windows are missing or there twice, or jobs saw different examples.
+    """
+    frame = pd.concat([read_tsv(path, COLUMNS["windows"]) for path in tables], ignore_index=True)
+    frame = frame.sort_values(["start", "end"], ignore_index=True)
+    frame["noisy_error_normalised"] = normalise(frame)
+    if frame["noisy_error_normalised"].isna().all():
+        logger.warning("%s: the window of all layers has no error: not normalised", table)
+    parts = [pd.read_parquet(path) for path in examples]
+    for path, part in zip(examples, parts, strict=True):
+        if not part["index"].equals(parts[0]["index"]):
+            raise MemlocError(
+                f"{path} and {examples[0]} have other noisy examples; run the retraining anew"
+            )
+    names = [f"{row.start}-{row.end}" for row in frame.itertuples()]
+    whole = reduce(lambda left, right: left.merge(right, on="index"), parts)
+    with atomic(example_table) as draft:
+        whole[["index", *names]].to_parquet(draft, index=False)
+    write_tsv(frame, table, COLUMNS["windows"])

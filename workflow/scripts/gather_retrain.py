@@ -1,0 +1,12 @@
+"""Gather the tables of retraining jobs into one of all windows."""
+
+from jobs import job
+from memloc.retrain_files import gather_retrained
+
+with job(snakemake):
+    gather_retrained(
+        tables=snakemake.input.tables,
+        examples=snakemake.input.examples,
+        table=snakemake.output.table,
+        example_table=snakemake.output.examples,
+    )

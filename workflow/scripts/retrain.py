@@ -1,0 +1,23 @@
+"""Retrain the windows that a file name asks for."""
+
+from jobs import job
+from memloc.finetuning import Reading
+from memloc.retrain_files import retrain_checkpoints
+from memloc.retrain_group import Recipe
+
+with job(snakemake):
+    retrain_checkpoints(
+        data=snakemake.input.data,
+        memorised=snakemake.input.memorised,
+        pretrained=snakemake.input.pretrained,
+        table=snakemake.output.table,
+        examples=snakemake.output.examples,
+        scratch=snakemake.params.scratch,
+        windows=snakemake.wildcards.windows,
+        reading=Reading(**snakemake.params.reading),
+        recipe=Recipe(**snakemake.params.recipe),
+        precision=snakemake.params.precision,
+        seed=int(snakemake.wildcards.seed),
+        heldout_seed=snakemake.params.heldout_seed,
+        memory_mb=snakemake.resources.get("mem_mb"),
+    )
