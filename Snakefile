@@ -1,6 +1,6 @@
 """memloc: in which layers does a fine-tuned language model memorise?
 
-Targets: `all` (default), `figures`, `tables`, `report`, `datasets`, or any path under results/.
+Targets: all (default), datasets, checkpoints, tables, figures, report, or any path under results/.
 """
 
 from snakemake.utils import min_version
@@ -15,10 +15,44 @@ include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/windows.smk"
+include: "rules/pictures.smk"
 include: "rules/report.smk"
 
 
 rule all:
+    """The whole study, up to its report."""
     default_target: True
     input:
-        get_final_output(),
+        f"{RESULTS}/report.html",
+        SUMMARIES,
+        FIGURES,
+
+
+rule datasets:
+    """All data sets, retrieved and perturbed, and the table of their sizes."""
+    input:
+        f"{RESULTS}/tasks.tsv",
+
+
+rule checkpoints:
+    """All fine-tuned models: theta_O, theta_M1, theta_M2 and theta_F."""
+    input:
+        RUNS(f"{RUN}/original/final"),
+        RUNS(f"{RUN}/perturbed/final"),
+        expand(
+            f"{RESULTS}/{{task}}/{{model}}/frozen/final",
+            task=config["tasks"],
+            model=MODELS,
+        ),
+
+
+rule tables:
+    """All tables over tasks and models."""
+    input:
+        SUMMARIES,
+
+
+rule figures:
+    """All figures, as PDF and PNG."""
+    input:
+        FIGURES,

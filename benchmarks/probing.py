@@ -1,8 +1,8 @@
 """Probes of 13 places x 5 seeds x 3 kinds: together as stacks, against one at a time.
 
 One at a time is a plain module with torch's own AdamW and dropout, its states in memory and
-scored by scikit-learn, as anyone would write it. It trains a sample of the probes; its time
-is scaled to all of them.
+scored by scikit-learn, as anyone would write it; it uses one thread, for a second one slows
+such small products. It trains a sample of the probes; its time is scaled to all of them.
 
     python benchmarks/probing.py [--width 384] [--threads 2]
 """
@@ -89,8 +89,10 @@ def main():
         Probing(targets, SEEDS, recipe, torch.device("cpu")).run(places)
 
     def apart():
+        torch.set_num_threads(1)
         for layer, kind, seed in sample:
             one_at_a_time(targets, states[layer], kind, seed, recipe)
+        torch.set_num_threads(chosen.threads)
 
     medians = common.compare({"together (ours)": together, "one at a time": apart})
     print(common.machine())

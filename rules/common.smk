@@ -14,9 +14,9 @@ from snakemake.exceptions import WorkflowError
 WORKFLOW = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(WORKFLOW))
 # Scripts run in processes of their own, and find the library and each other this way.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(WORKFLOW), str(WORKFLOW / "scripts"), os.environ.get("PYTHONPATH", "")]
-).rstrip(os.pathsep)
+os.environ.update(
+    PYTHONPATH=os.pathsep.join([str(WORKFLOW), str(WORKFLOW / "scripts")])
+)
 
 from memloc import settings
 from memloc.errors import MemlocError
@@ -49,7 +49,7 @@ for name in config["tasks"]:
 RESULTS = config["results_dir"].rstrip("/")
 RESOURCES = config["resources_dir"].rstrip("/")
 MODELS = config["models"]
-RUN = RESULTS + "/{task}/{model}/seed{seed}"
+RUN = f"{RESULTS}/{{task}}/{{model}}/seed{{seed}}"
 
 
 wildcard_constraints:
@@ -106,6 +106,29 @@ def computing(wildcards):
     }
 
 
+def training_params(wildcards):
+    return {
+        "recipe": model_settings(wildcards.model)["training"],
+        "reading": reading(wildcards),
+        "computing": computing(wildcards),
+    }
+
+
+def perturbation_settings(name):
+    """What decides which rows and labels are trained on, as keywords of `perturb_file`."""
+    task = TASKS[name]
+    return dict(
+        task=name,
+        labels=task["labels"],
+        share=task["split"].get("share"),
+        natural="noisy" in task["columns"],
+        ratio=config["perturbation"]["ratio"],
+        data_seed=config["data_seed"],
+        max_train=config["data"]["max_train"],
+        max_heldout=config["data"]["max_heldout"],
+    )
+
+
 def mem(megabytes):
     """Memory in MB that grows with every attempt."""
     return lambda wildcards, attempt: int(megabytes * attempt)
@@ -114,8 +137,3 @@ def mem(megabytes):
 def minutes(count):
     """Run time in minutes that grows with every attempt."""
     return lambda wildcards, attempt: int(count * attempt)
-
-
-def get_final_output():
-    """What the default target asks for."""
-    return [f"{RESULTS}/report.html", *SUMMARIES, *FIGURES]

@@ -8,6 +8,7 @@ its provenance; results/tasks.tsv, sizes, noise, duplicates and lengths of all t
 
 
 rule retrieve_task:
+    """Retrieve a data set once, normalised and checked."""
     input:
         lambda wildcards: local_files(TASKS[wildcards.task]),
     output:
@@ -19,6 +20,8 @@ rule retrieve_task:
         "benchmarks/resources/tasks/{task}.tsv"
     # Compute nodes often have no network, and it takes seconds.
     localrule: True
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(2000),
@@ -31,6 +34,7 @@ rule retrieve_task:
 
 
 rule perturb_task:
+    """Split a data set and perturb the labels of a share of each class."""
     input:
         table=rules.retrieve_task.output.table,
     output:
@@ -39,6 +43,8 @@ rule perturb_task:
         f"logs/{RESULTS}/{{task}}/perturbed.log",
     benchmark:
         f"benchmarks/{RESULTS}/{{task}}/perturbed.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(2000),
@@ -51,6 +57,7 @@ rule perturb_task:
 
 
 rule task_table:
+    """Sizes, noise, duplicates and lengths of all tasks."""
     input:
         tables=expand(rules.perturb_task.output.table, task=TASKS),
         manifests=expand(rules.retrieve_task.output.manifest, task=TASKS),
@@ -61,6 +68,8 @@ rule task_table:
         f"logs/{RESULTS}/tasks.log",
     benchmark:
         f"benchmarks/{RESULTS}/tasks.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 2
     resources:
         mem_mb=mem(4000),
@@ -71,24 +80,11 @@ rule task_table:
                 name: {key: task[key] for key in ("label", "category", "labels")}
                 for name, task in TASKS.items()
             },
-            separators={model: model_source(model).get("separator") for model in MODELS},
+            separators={
+                model: model_source(model).get("separator") for model in MODELS
+            },
             max_length=config["data"]["max_length"],
         ),
         code=CODE("inputs"),
     script:
         "../workflow/scripts/task_table.py"
-
-
-def perturbation_settings(name):
-    """What decides which rows and labels are trained on, as keywords of `perturb_file`."""
-    task = TASKS[name]
-    return dict(
-        task=name,
-        labels=task["labels"],
-        share=task["split"].get("share"),
-        natural="noisy" in task["columns"],
-        ratio=config["perturbation"]["ratio"],
-        data_seed=config["data_seed"],
-        max_train=config["data"]["max_train"],
-        max_heldout=config["data"]["max_heldout"],
-    )

@@ -5,95 +5,6 @@ In: swap.tsv (and the other techniques' tables) and history.tsv of every run.
 Out: results/summary/*.tsv, results/figures/*.{pdf,png}, results/report.html.
 """
 
-from memloc.files import sha256
-
-# What a technique's runs leave behind; a technique joins the study with its entry here.
-TECHNIQUE_TABLES = {
-    "swapping": f"{RUN}/swap.tsv",
-}
-WINDOW_TECHNIQUES = [t for t in ("swapping", "retraining") if t in TECHNIQUE_TABLES]
-COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate
-SUMMARY = f"{RESULTS}/summary"
-FIGURE = f"{RESULTS}/figures"
-CAPTION = "../workflow/report/{}.rst"
-
-
-def run_list(models=MODELS, tasks=config["tasks"], **facts):
-    """task, model and seed of runs, in the order of their paths; `facts` hold for all."""
-    return [
-        dict(task=task, model=model, seed=seed, **facts)
-        for task in tasks
-        for model in models
-        for seed in SEEDS(model)
-    ]
-
-
-def run_paths(pattern, **chosen):
-    return [pattern.format(**run) for run in run_list(**chosen)]
-
-
-def display_names():
-    """Labels and categories, as figures and the page show them."""
-    return {
-        "tasks": {
-            name: {key: TASKS[name][key] for key in ("label", "category")}
-            for name in config["tasks"]
-        },
-        "models": {
-            name: {"label": model_source(name).get("label", name)} for name in MODELS
-        },
-    }
-
-
-def figure_names():
-    """Names of all figures with their kind and wildcards: one entry per picture of the page."""
-    figures = [
-        dict(name=f"training_{m}", kind="training", wildcards={"model": m})
-        for m in MODELS
-    ]
-    figures += [
-        dict(
-            name=f"matrix_{technique}_{task}_{model}",
-            kind="matrix",
-            wildcards={"technique": technique, "task": task, "model": model},
-        )
-        for technique in WINDOW_TECHNIQUES
-        for model in MODELS
-        for task in config["tasks"]
-    ]
-    kinds = ["layer_weights", *(["techniques"] if len(TECHNIQUE_TABLES) > 1 else [])]
-    figures += [
-        dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
-        for kind in kinds
-        for model in MODELS
-    ]
-    whole = ["one_layer", "mcog", *(["mcog_averages"] if COMPARED else [])]
-    figures += [dict(name=kind, kind=kind, wildcards={}) for kind in whole]
-    if COMPARED:
-        figures += [
-            dict(
-                name=f"correlations_{measure}",
-                kind="correlations",
-                wildcards={"measure": measure},
-            )
-            for measure in ("mcog", "layer_weights")
-        ]
-    return figures
-
-
-FIGURES_LIST = figure_names()
-FIGURES = [
-    f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
-]
-SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
-SUMMARY_TABLES += ["correlations"] if COMPARED else []
-SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
-
-
-wildcard_constraints:
-    technique="|".join(TECHNIQUE_TABLES),
-    measure="mcog|layer_weights",
-
 
 rule summarise:
     """Layer weights and M-CoG of every task, model and technique, over seeds."""
@@ -107,6 +18,8 @@ rule summarise:
         f"logs/{SUMMARY}/weights.log",
     benchmark:
         f"benchmarks/{SUMMARY}/weights.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(1000),
@@ -139,6 +52,8 @@ rule summarise_training:
         f"logs/{SUMMARY}/training.log",
     benchmark:
         f"benchmarks/{SUMMARY}/training.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(1000),
@@ -165,6 +80,8 @@ rule correlate:
         f"logs/{SUMMARY}/correlations.log",
     benchmark:
         f"benchmarks/{SUMMARY}/correlations.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(1000),
@@ -174,18 +91,6 @@ rule correlate:
         code=CODE("correlations"),
     script:
         "../workflow/scripts/summarise.py"
-
-
-def picture(name, caption, subcategory, **labels):
-    """A figure's two files; the PNG goes into Snakemake's own report."""
-    shown = report(
-        f"{FIGURE}/{name}.png",
-        caption=CAPTION.format(caption),
-        category="Training" if subcategory == "Training" else "Techniques",
-        subcategory=subcategory,
-        labels=labels or {"figure": subcategory},
-    )
-    return [f"{FIGURE}/{name}.pdf", shown]
 
 
 rule figure_matrix:
@@ -207,6 +112,8 @@ rule figure_matrix:
         f"logs/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.log",
     benchmark:
         f"benchmarks/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(1000),
@@ -220,6 +127,7 @@ rule figure_matrix:
 
 
 use rule figure_matrix as figure_training with:
+    """Accuracies per epoch, noisy and clean apart."""
     input:
         histories=lambda w: run_paths(f"{RUN}/perturbed/history.tsv", models=[w.model]),
         training=rules.summarise_training.output.training,
@@ -237,6 +145,7 @@ use rule figure_matrix as figure_training with:
 
 
 use rule figure_matrix as figure_layer_weights with:
+    """Figures 5 and 13: layer weights of every task, by category."""
     input:
         layer_weights=rules.summarise.output.layer_weights,
     output:
@@ -254,6 +163,7 @@ use rule figure_matrix as figure_layer_weights with:
 
 
 use rule figure_layer_weights as figure_techniques with:
+    """Techniques side by side: layer weights of one model."""
     output:
         picture(
             "techniques_{model}",
@@ -272,6 +182,7 @@ use rule figure_layer_weights as figure_techniques with:
 
 
 use rule figure_matrix as figure_one_layer with:
+    """Figure 4: the largest memorisation error that one layer causes."""
     input:
         one_layer=rules.summarise.output.one_layer,
     output:
@@ -287,6 +198,7 @@ use rule figure_matrix as figure_one_layer with:
 
 
 use rule figure_matrix as figure_mcog with:
+    """Figures 6 and 7: M-CoG per task and model."""
     input:
         mcog=rules.summarise.output.mcog,
         layer_weights=rules.summarise.output.layer_weights,
@@ -303,6 +215,7 @@ use rule figure_matrix as figure_mcog with:
 
 
 use rule figure_mcog as figure_mcog_averages with:
+    """Figure 7: M-CoG averaged over models and over techniques."""
     output:
         picture(
             "mcog_averages",
@@ -320,6 +233,7 @@ use rule figure_mcog as figure_mcog_averages with:
 
 
 use rule figure_matrix as figure_correlations with:
+    """Figures 8 and 9: rank correlations between techniques and models."""
     input:
         correlations=rules.correlate.output[0],
     output:
@@ -339,60 +253,6 @@ use rule figure_matrix as figure_correlations with:
         code=CODE("figures"),
 
 
-def model_origin(model):
-    """Where a pre-trained model came from, in words."""
-    source = model_source(model)
-    kinds = ("hub", "package", "folder")
-    return next((str(source[kind]) for kind in kinds if source.get(kind)), "")
-
-
-def page_content():
-    """What the page says that no table holds."""
-    names = display_names()
-    for model, spec in names["models"].items():
-        spec |= {
-            "source": model_origin(model),
-            "note": model_source(model).get("note", ""),
-        }
-    return {
-        "title": config.get("title", "Where is memorisation?"),
-        "tasks": names["tasks"],
-        "models": names["models"],
-        "settings": dict(config),
-        "absent": {
-            name: f"{SUMMARY}/{name}.tsv"
-            for name in ("correlations",)
-            if name not in SUMMARY_TABLES
-        },
-    }
-
-
-def provenance_files():
-    """Records beside the results, by task; the page shows those that exist."""
-    return {
-        task: [f"{RESULTS}/{task}/perturbed.parquet.provenance.json"]
-        + [
-            path
-            for record in (
-                "original/final/provenance.json",
-                "perturbed/final/provenance.json",
-                "swap.tsv.provenance.json",
-            )
-            for path in run_paths(f"{RUN}/{record}", tasks=[task])
-        ]
-        for task in config["tasks"]
-    }
-
-
-def template_digests():
-    """Checksums of the page and captions, so that editing one makes the page anew."""
-    return {
-        p.name: sha256(p)
-        for p in sorted((WORKFLOW / "report").iterdir())
-        if p.is_file()
-    }
-
-
 rule report:
     """The page of results."""
     input:
@@ -407,6 +267,8 @@ rule report:
         f"logs/{RESULTS}/report.log",
     benchmark:
         f"benchmarks/{RESULTS}/report.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(2000),

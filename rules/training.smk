@@ -10,86 +10,84 @@ re-runs nothing while changed weights re-run what hangs on them.
 rule retrieve_model:
     """Fetch a pre-trained model once; check that it is whole and its layers can be found."""
     output:
-        folder=directory(RESOURCES + "/models/{model}"),
-        digest=RESOURCES + "/models/{model}.sha256",
-    params:
-        source=lambda w: settings.model_source(config, w.model),
-        code=CODE("pretrained"),
+        folder=directory(f"{RESOURCES}/models/{{model}}"),
+        digest=f"{RESOURCES}/models/{{model}}.sha256",
+    log:
+        f"logs/{RESOURCES}/models/{{model}}.log",
+    benchmark:
+        f"benchmarks/{RESOURCES}/models/{{model}}.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: 1
     resources:
         mem_mb=mem(8000),
         runtime=minutes(60),
-    log:
-        "logs/" + RESOURCES + "/models/{model}.log",
-    benchmark:
-        "benchmarks/" + RESOURCES + "/models/{model}.tsv"
+    params:
+        source=lambda w: settings.model_source(config, w.model),
+        code=CODE("pretrained"),
     script:
         "../workflow/scripts/retrieve_model.py"
-
-
-def training_params(wildcards):
-    return {
-        "recipe": model_settings(wildcards.model)["training"],
-        "reading": reading(wildcards),
-        "computing": computing(wildcards),
-    }
 
 
 rule train_original:
     """theta_O: fine-tune on the original labels."""
     input:
-        data=RESULTS + "/{task}/perturbed.parquet",
-        pretrained=ancient(RESOURCES + "/models/{model}"),
-        digest=RESOURCES + "/models/{model}.sha256",
+        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        pretrained=ancient(f"{RESOURCES}/models/{{model}}"),
+        digest=f"{RESOURCES}/models/{{model}}.sha256",
     output:
-        final=directory(RUN + "/original/final"),
-        digest=RUN + "/original/final.sha256",
-        history=RUN + "/original/history.tsv",
-    params:
-        settings=training_params,
-        scratch=RESULTS + "/.scratch/{task}/{model}/seed{seed}/original",
-        code=CODE("finetuning"),
+        final=directory(f"{RUN}/original/final"),
+        digest=f"{RUN}/original/final.sha256",
+        history=f"{RUN}/original/history.tsv",
+    log:
+        f"logs/{RUN}/original/training.log",
+    benchmark:
+        f"benchmarks/{RUN}/original/training.tsv"
+    conda:
+        "../envs/memloc.yaml"
     threads: config["threads"]
     resources:
         mem_mb=mem(12000),
         runtime=minutes(480),
         gpu=1,
-    log:
-        "logs/" + RUN + "/original/training.log",
-    benchmark:
-        "benchmarks/" + RUN + "/original/training.tsv"
+    params:
+        settings=training_params,
+        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/original",
+        code=CODE("finetuning"),
     script:
         "../workflow/scripts/train.py"
 
 
 use rule train_original as train_perturbed with:
+    """theta_M1 and theta_M2: fine-tune on the perturbed labels."""
     output:
-        final=directory(RUN + "/perturbed/final"),
-        digest=RUN + "/perturbed/final.sha256",
-        memorised=directory(RUN + "/perturbed/memorised"),
-        memorised_digest=RUN + "/perturbed/memorised.sha256",
-        history=RUN + "/perturbed/history.tsv",
+        final=directory(f"{RUN}/perturbed/final"),
+        digest=f"{RUN}/perturbed/final.sha256",
+        memorised=directory(f"{RUN}/perturbed/memorised"),
+        memorised_digest=f"{RUN}/perturbed/memorised.sha256",
+        history=f"{RUN}/perturbed/history.tsv",
+    log:
+        f"logs/{RUN}/perturbed/training.log",
+    benchmark:
+        f"benchmarks/{RUN}/perturbed/training.tsv"
     params:
         settings=training_params,
-        scratch=RESULTS + "/.scratch/{task}/{model}/seed{seed}/perturbed",
+        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/perturbed",
         code=CODE("finetuning"),
-    log:
-        "logs/" + RUN + "/perturbed/training.log",
-    benchmark:
-        "benchmarks/" + RUN + "/perturbed/training.tsv"
 
 
 use rule train_original as train_frozen with:
+    """theta_F: train the head alone, on the perturbed labels."""
     output:
-        final=directory(RESULTS + "/{task}/{model}/frozen/final"),
-        digest=RESULTS + "/{task}/{model}/frozen/final.sha256",
-        history=RESULTS + "/{task}/{model}/frozen/history.tsv",
+        final=directory(f"{RESULTS}/{{task}}/{{model}}/frozen/final"),
+        digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
+        history=f"{RESULTS}/{{task}}/{{model}}/frozen/history.tsv",
+    log:
+        f"logs/{RESULTS}/{{task}}/{{model}}/frozen/training.log",
+    benchmark:
+        f"benchmarks/{RESULTS}/{{task}}/{{model}}/frozen/training.tsv"
     params:
         settings=training_params,
         seed=lambda w: SEEDS(w.model)[0],
-        scratch=RESULTS + "/.scratch/{task}/{model}/frozen",
+        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/frozen",
         code=CODE("finetuning"),
-    log:
-        "logs/" + RESULTS + "/{task}/{model}/frozen/training.log",
-    benchmark:
-        "benchmarks/" + RESULTS + "/{task}/{model}/frozen/training.tsv"

@@ -134,7 +134,8 @@ def plain_embeddings(model):
 
 def test_seeds_decide_the_bits(tmp_path):
     model, again, other = (
-        run(tmp_path / name, "gpt_neox", seed=seed)[0] for name, seed in [("a", 1), ("b", 1), ("c", 2)]
+        run(tmp_path / name, "gpt_neox", seed=seed)[0]
+        for name, seed in [("a", 1), ("b", 1), ("c", 2)]
     )
     assert same(weights(model), weights(again)) and not same(weights(model), weights(other))
 
@@ -163,9 +164,7 @@ def test_frozen_run_trains_the_head_alone(tmp_path, family):
 
 
 def test_memorised_is_the_first_epoch_above_the_threshold(tmp_path):
-    model, tuning, outcome = run(
-        tmp_path, "gpt_neox", Recipe(**{**RECIPE.__dict__, "epochs": 12})
-    )
+    model, tuning, outcome = run(tmp_path, "gpt_neox", Recipe(**{**RECIPE.__dict__, "epochs": 12}))
     train = tuning.corpus.train
     share = train.noisy.double().mean().item()
     reached = [
@@ -192,12 +191,12 @@ def test_never_memorised_keeps_the_end(tmp_path):
 def test_schedule_rises_then_falls_to_zero(tmp_path):
     recipe = Recipe(**{**RECIPE.__dict__, "epochs": 5, "warmup": 0.2})
     model = tiny_model("bert")
-    tuning = FineTuning(
-        model, corpus(0), recipe, Computing("float32", 8), 1, tmp_path, {}
-    )
+    tuning = FineTuning(model, corpus(0), recipe, Computing("float32", 8), 1, tmp_path, {})
     rates = []
     step = tuning._train_step
-    tuning._train_step = lambda rows: (rates.append(tuning.schedule.get_last_lr()[0]), step(rows))[1]
+    tuning._train_step = lambda rows: (rates.append(tuning.schedule.get_last_lr()[0]), step(rows))[
+        1
+    ]
     tuning.run()
     total, rise = 30, 6
     for number, rate in enumerate(rates):

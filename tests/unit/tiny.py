@@ -47,8 +47,15 @@ def tiny_model(family: str, seed: int = 0, dropout: float = 0.1) -> PreTrainedMo
     """A random model of the family, in evaluation mode; large weights make layers matter."""
     options = {**COMMON, **FAMILIES[family]}
     config = AutoConfig.for_model(options.pop("model_type"), **options)
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout",
-                 "attention_dropout", "embed_dropout", "resid_dropout", "hidden_dropout"):
+    for name in (
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "dropout",
+        "attention_dropout",
+        "embed_dropout",
+        "resid_dropout",
+        "hidden_dropout",
+    ):
         if hasattr(config, name):
             setattr(config, name, dropout)
     config.use_cache = False

@@ -23,7 +23,7 @@ def device_name(device: torch.device) -> str:
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """"auto" becomes "bfloat16" where the device multiplies it in hardware, else "float32"."""
+    """ "auto" becomes "bfloat16" where the device multiplies it in hardware, else "float32"."""
     if precision != "auto":
         return precision
     if device.type == "cuda":

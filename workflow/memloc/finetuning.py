@@ -79,9 +79,7 @@ def fine_tune(
         "reading": asdict(reading),
         "trained": [name for name, p in model.named_parameters() if p.requires_grad],
     }
-    run = FineTuning(
-        model.to(device), corpus, recipe, computing, seed, places.scratch, identity
-    )
+    run = FineTuning(model.to(device), corpus, recipe, computing, seed, places.scratch, identity)
     outcome = run.run()
     facts = {
         "labels": labels,
@@ -175,4 +173,3 @@ def check_pair(folders: list[str | Path]) -> None:
     hashes = {str(folder): sha256(Path(folder) / "tokenizer.json") for folder in folders}
     if len(set(hashes.values())) > 1:
         raise MemlocError(f"these checkpoints have different tokenizers: {', '.join(hashes)}")
-

@@ -7,12 +7,17 @@ from pathlib import Path
 import torch
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from transformers.utils import logging as transformers_logging
 
 from memloc.errors import MemlocError
 from memloc.files import sha256
 from memloc.seeds import derive
 
 WEIGHTS = "model.safetensors"
+
+# Which weights are missing is checked here; transformers' own table of them would only alarm.
+transformers_logging.set_verbosity_error()
+transformers_logging.disable_progress_bar()
 
 
 def load_pretrained(folder: str | Path, class_names: Sequence[str], seed: int) -> PreTrainedModel:

@@ -29,7 +29,9 @@ def retrieve_model(source: dict[str, Any], folder: str | Path, digest: str | Pat
         write_json(draft / "manifest.json", {"source": source, **facts})
     with atomic(digest) as lines:
         hashes = facts["files"].items()
-        lines.write_text("".join(f"{value}  {Path(folder).name}/{name}\n" for name, value in hashes))
+        lines.write_text(
+            "".join(f"{value}  {Path(folder).name}/{name}\n" for name, value in hashes)
+        )
 
 
 def _locate(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
@@ -39,8 +41,10 @@ def _locate(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
         return _from_package(source), {}
     folder = Path(source["folder"]).expanduser()
     if not (folder / "config.json").exists():
-        raise MemlocError(f"model folder {folder}: there is no config.json; name a folder that "
-                          "from_pretrained reads")
+        raise MemlocError(
+            f"model folder {folder}: there is no config.json; name a folder that "
+            "from_pretrained reads"
+        )
     return folder, {}
 
 

@@ -150,9 +150,7 @@ class ProbeStack:
             kept[better] = now[better]
 
 
-def class_f1(
-    labels: torch.Tensor, predicted: torch.Tensor, n_classes: int
-) -> torch.Tensor:
+def class_f1(labels: torch.Tensor, predicted: torch.Tensor, n_classes: int) -> torch.Tensor:
     """F1 (..., n_classes) of labels and predictions (..., rows), in float64.
 
     Rows of UNKNOWN label don't count; nan for a class neither among the labels nor predicted.

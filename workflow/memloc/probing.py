@@ -5,7 +5,9 @@ position; label probes predict the perturbed or the original label from it. Ever
 seed x kind trains at once; a probe's split, order, dropout and start follow from its probe seed.
 """
 
+import itertools
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 TRAIN_SHARE, VALIDATION_SHARE = 0.7, 0.1  # the rest, 20 %, is the test part
 SHUFFLES = 100  # shuffled label orders behind the random baseline
+CPU_PLACES = 2  # places per stack on a CPU: more outgrow the caches, fewer leave more overhead
 GPU_SHARE = 0.6  # share of a GPU's free memory that probes trained together may fill
 PARTS = ("train", "validation", "test")
 
@@ -176,13 +179,17 @@ class Probing:
         return pd.DataFrame(rows)[COLUMNS]
 
     def _groups(self, places: Sequence[Place]) -> list["_Group"]:
-        """Places trained as one stack: on a GPU as many as fit; on a CPU one, whose weights stay
-        near the cores."""
-        size = 1
+        """Places trained as one stack, in shares as even as can be."""
         if self.device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(self.device)
-            size = max(1, int(GPU_SHARE * free / self._bytes_per_place(places[0])))
-        return [_Group(self, places[i : i + size]) for i in range(0, len(places), size)]
+            most = max(1, int(GPU_SHARE * free / self._bytes_per_place(places[0])))
+            number = math.ceil(len(places) / most)
+        else:
+            turn = torch.get_num_threads() * CPU_PLACES
+            number = math.ceil(len(places) / turn) * torch.get_num_threads()
+        number = min(number, len(places))
+        bounds = [len(places) * i // number for i in range(number + 1)]
+        return [_Group(self, places[i:j]) for i, j in itertools.pairwise(bounds)]
 
     def _bytes_per_place(self, place: Place) -> int:
         n, width = place.states.shape
@@ -349,4 +356,3 @@ def _shares(weights: torch.Tensor, batch_size: int) -> torch.Tensor:
     """Weights (seeds, kinds, rows) scaled to sum to 1 in every batch (or stay 0)."""
     parts = weights.split(batch_size, dim=-1)
     return torch.cat([part / part.sum(-1, keepdim=True).clamp_min(1e-12) for part in parts], -1)
-

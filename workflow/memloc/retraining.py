@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from memloc.devices import autocast
 from memloc.encoding import Examples, collate
 from memloc.errors import MemlocError
 from memloc.evaluation import accuracy, predict_logits
@@ -202,20 +203,11 @@ class Retraining:
         return budget_bytes(self.shared.model.device, self.setup.memory_mb)
 
     def _cost(self) -> WindowCost:
-        """What a window costs, activations measured on the longest batch there will be."""
-        model, n_layers = self.shared.model, self.shared.n_layers
-        probe = WindowVariants(self.shared, self.initial, [(1, n_layers)])
+        """What a window costs, measured on the longest batch there will be."""
         longest = sorted(self.clean.ids, key=len)[-self.recipe.batch_size :]
-        inputs = collate(longest, self.setup.pad_id, model.device)
-        model.train()
-        kept = kept_bytes(
-            partial(probe.logits, inputs), [*probe.parameters().values(), *model.parameters()]
-        )
-        model.eval()
-        tail = sum(stack.numel() for stack in probe.tail.values())
-        probe = None
-        release(model.device)
-        cost = WindowCost(n_layers, layer_parameter_count(model), tail, kept / n_layers)
+        inputs = collate(longest, self.setup.pad_id, self.shared.model.device)
+        with autocast(self.setup.precision, self.shared.model.device):
+            cost = measure_cost(self.shared, self.initial, inputs)
         logger.info(
             "a layer of a window takes %.1f MB to train and %.1f MB of activations",
             16e-6 * cost.layer,
@@ -257,6 +249,23 @@ class Retraining:
         if table["noisy_error_normalised"].isna().all() and (1, self.shared.n_layers) in windows:
             logger.warning("the window of all layers has no error: normalised errors are undefined")
         return RetrainResult(table, per_example(windows, kept, self.evaluated), facts)
+
+
+def measure_cost(
+    shared: SharedModel, initial: nn.ModuleList, inputs: dict[str, torch.Tensor]
+) -> WindowCost:
+    """What a window costs when it trains on batches like `inputs`, seen in a forward pass."""
+    model, n_layers = shared.model, shared.n_layers
+    probe = WindowVariants(shared, initial, [(1, n_layers)])
+    model.train()
+    kept = kept_bytes(
+        partial(probe.logits, inputs), [*probe.parameters().values(), *model.parameters()]
+    )
+    model.eval()
+    tail = sum(stack.numel() for stack in probe.tail.values())
+    probe = None
+    release(model.device)
+    return WindowCost(n_layers, layer_parameter_count(model), tail, kept / n_layers)
 
 
 def window_errors(

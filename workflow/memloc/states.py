@@ -122,8 +122,10 @@ def _refuse_nonfinite(states: torch.Tensor, index: torch.Tensor) -> None:
     wrong = (~states.isfinite().all(-1)).nonzero()
     if len(wrong):
         layer, row = wrong[0].tolist()
-        remedy = "set probing.states to float32" if states.dtype == torch.float16 else (
-            "the model's weights or its training are at fault"
+        remedy = (
+            "set probing.states to float32"
+            if states.dtype == torch.float16
+            else ("the model's weights or its training are at fault")
         )
         raise MemlocError(
             f"the hidden state of example {index[row].item()} at layer {layer} is not finite in "

@@ -114,9 +114,7 @@ def swap_windows(
     )
 
 
-def window_table(
-    windows: list[Window], kept: torch.Tensor, noisy: torch.Tensor
-) -> pd.DataFrame:
+def window_table(windows: list[Window], kept: torch.Tensor, noisy: torch.Tensor) -> pd.DataFrame:
     """One row per window from kept (examples, windows), whether the trained label was predicted.
 
     noisy_error_normalised scales the window of all layers to 1 (nan where that has no error).

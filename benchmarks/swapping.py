@@ -1,0 +1,81 @@
+"""All swapped windows in one sweep against one window at a time.
+
+12-layer BERT-size random weights, 32 examples of 24 tokens; prints both times and the ratio,
+in float32 and, where the processor multiplies it in hardware, in bfloat16.
+
+    python benchmarks/swapping.py [--layers 12] [--width 768] [--rows 32] [--tokens 24]
+"""
+
+import argparse
+
+import torch
+from common import compare, machine, report
+from transformers import BertConfig, BertForSequenceClassification
+
+from memloc.devices import autocast, pick_device, resolve_precision
+from memloc.models import find_layers
+from memloc.swapping import Swapper
+
+
+def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:
+    torch.manual_seed(seed)
+    config = BertConfig(
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+    )
+    return BertForSequenceClassification(config).eval()
+
+
+@torch.no_grad()
+def one_at_a_time(memorised, original, inputs) -> dict:
+    """Each window through the whole plain model, its layers exchanged before and after."""
+    ours = find_layers(memorised)
+    theirs = find_layers(original)
+    kept = list(ours)
+    logits = {}
+    for start in range(1, len(kept) + 1):
+        for end in range(start, len(kept) + 1):
+            for number in range(start - 1, end):
+                ours[number] = theirs[number]
+            logits[start, end] = memorised(**inputs).logits.float()
+            for number in range(start - 1, end):
+                ours[number] = kept[number]
+    return logits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--width", type=int, default=768)
+    parser.add_argument("--rows", type=int, default=32)
+    parser.add_argument("--tokens", type=int, default=24)
+    options = parser.parse_args()
+    device = pick_device()
+    memorised, original = (build(options.layers, options.width, s).to(device) for s in (1, 2))
+    ids = torch.randint(1000, 20000, (options.rows, options.tokens), device=device)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    swapper = Swapper(memorised, original)
+    print(machine(device))
+    precisions = ["float32"]
+    if resolve_precision("auto", device) == "bfloat16":
+        precisions.append("bfloat16")
+    else:
+        print("bfloat16: not timed, this device doesn't multiply it in hardware")
+    for precision in precisions:
+        with autocast(precision, device):
+            sweep, plain = swapper.sweep(inputs), one_at_a_time(memorised, original, inputs)
+            same = all(torch.equal(sweep[w].argmax(-1), plain[w].argmax(-1)) for w in plain)
+            medians = compare(
+                {
+                    "one sweep": lambda: swapper.sweep(inputs),
+                    "one window at a time": lambda: one_at_a_time(memorised, original, inputs),
+                }
+            )
+        title = f"{len(plain)} windows, {options.layers} x {options.width}, {precision}, "
+        report(f"{title}predictions equal: {same}", medians, ours="one sweep")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""
+The compute budget, before a GPU-second is spent.
+
+A dry run of any target ends with the budget of what it plans; a run that plans more GPU-hours
+than `budget.max_gpu_hours` stops before its first job. Out: results/budget.tsv, the same for
+the whole study, whatever is finished. `runtime` and `mem_mb` of rules come from here too.
+"""
+
+import planning
+from memloc.actual import finished_jobs
+from memloc.budget import DEFAULTS, CostModel, Job, make_budget, refusal
+from memloc.budget_text import budget_text
+from memloc.sizes import Sizes
+
+config["budget"] = {**DEFAULTS, **config.get("budget", {})}
+SIZES = Sizes(config, TASKS, RESULTS, RESOURCES)
+_COST_MODELS = []
+
+
+def cost_model():
+    """The cost model, calibrated with the jobs that have finished; made once, when asked for."""
+    if not _COST_MODELS:
+        # A single job asks only for its own resources: that isn't worth reading all records.
+        patterns = (
+            planning.benchmark_patterns(workflow) if planning.is_driver(workflow) else {}
+        )
+        _COST_MODELS.append(
+            CostModel(
+                SIZES,
+                config["budget"]["device"],
+                finished_jobs(patterns),
+                local=planning.is_local(workflow),
+            )
+        )
+    return _COST_MODELS[0]
+
+
+def cost_minutes(rule):
+    """Run time to ask for, from the cost model; grows with every attempt."""
+    return lambda wildcards, attempt: attempt * cost_model().minutes(
+        Job(rule, dict(wildcards))
+    )
+
+
+def cost_mb(rule):
+    """Memory in MB to ask for, from the cost model; grows with every attempt."""
+    return lambda wildcards, attempt: attempt * cost_model().megabytes(
+        Job(rule, dict(wildcards))
+    )
+
+
+def planned_budget():
+    """The budget of what this command has planned."""
+    jobs = planning.pending_jobs(workflow)
+    return make_budget(jobs, cost_model(), config["budget"]["gpus"])
+
+
+def budget_report():
+    """What a dry run ends with."""
+    planned = planned_budget()
+    return budget_text(
+        planned, config, refusal(planned, config["budget"]["max_gpu_hours"])
+    )
+
+
+def refuse_over_budget():
+    """Stop a run that plans more than it may."""
+    limit = config["budget"]["max_gpu_hours"]
+    reason = (
+        None
+        if limit is None or workflow.touch
+        else refusal(planned_budget(), limit)
+    )
+    if reason:
+        raise WorkflowError(f"budget: {reason}")
+
+
+planning.watch(workflow, budget_report)
+
+
+onstart:
+    refuse_over_budget()
+
+
+def whole_plan():
+    """The study's jobs as plain lists: [rule, wildcards, outputs, needs, gpus, threads]."""
+    return [
+        [j.rule, j.wildcards, j.outputs, j.needs, j.gpus, j.threads]
+        for j in planning.whole_plan(workflow, get_final_output())
+    ]
+
+
+rule budget:
+    """What the whole study will cost, by stage and model, and how long it takes on N GPUs."""
+    output:
+        f"{RESULTS}/budget.tsv",
+    params:
+        plan=lambda wildcards: whole_plan(),
+        config={
+            key: config[key]
+            for key in (
+                *("tasks", "models", "model_sources", "model_seeds", "data"),
+                *("perturbation", "training", "evaluation_batch_size", "precision"),
+                *("swapping", "budget"),
+            )
+        },
+        tasks={
+            name: {
+                key: task[key]
+                for key in ("base", "labels", "split", "expected")
+                if key in task
+            }
+            for name, task in TASKS.items()
+        },
+        folders={"results": RESULTS, "resources": RESOURCES},
+        code=CODE("budget"),
+    threads: 1
+    localrule: True
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    log:
+        f"logs/{RESULTS}/budget.log",
+    benchmark:
+        f"benchmarks/{RESULTS}/budget.tsv"
+    script:
+        "../workflow/scripts/budget.py"

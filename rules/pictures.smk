@@ -1,0 +1,158 @@
+"""
+Which tables and figures a study has, by name; functions for rules/report.smk, no rules.
+"""
+
+from memloc.files import sha256
+
+# What a technique's runs leave behind; a technique joins the study with its entry here.
+TECHNIQUE_TABLES = {
+    "swapping": f"{RUN}/swap.tsv",
+}
+WINDOW_TECHNIQUES = [t for t in ("swapping", "retraining") if t in TECHNIQUE_TABLES]
+COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate
+SUMMARY = f"{RESULTS}/summary"
+FIGURE = f"{RESULTS}/figures"
+CAPTION = "../workflow/report/{}.rst"
+
+
+def run_list(models=MODELS, tasks=config["tasks"], **facts):
+    """task, model and seed of runs, in the order of their paths; `facts` hold for all."""
+    return [
+        dict(task=task, model=model, seed=seed, **facts)
+        for task in tasks
+        for model in models
+        for seed in SEEDS(model)
+    ]
+
+
+def run_paths(pattern, **chosen):
+    return [pattern.format(**run) for run in run_list(**chosen)]
+
+
+def display_names():
+    """Labels and categories, as figures and the page show them."""
+    return {
+        "tasks": {
+            name: {key: TASKS[name][key] for key in ("label", "category")}
+            for name in config["tasks"]
+        },
+        "models": {
+            name: {"label": model_source(name).get("label", name)} for name in MODELS
+        },
+    }
+
+
+def figure_names():
+    """Names of all figures with their kind and wildcards: one entry per picture of the page."""
+    figures = [
+        dict(name=f"training_{m}", kind="training", wildcards={"model": m})
+        for m in MODELS
+    ]
+    figures += [
+        dict(
+            name=f"matrix_{technique}_{task}_{model}",
+            kind="matrix",
+            wildcards={"technique": technique, "task": task, "model": model},
+        )
+        for technique in WINDOW_TECHNIQUES
+        for model in MODELS
+        for task in config["tasks"]
+    ]
+    kinds = ["layer_weights", *(["techniques"] if len(TECHNIQUE_TABLES) > 1 else [])]
+    figures += [
+        dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
+        for kind in kinds
+        for model in MODELS
+    ]
+    whole = ["one_layer", "mcog", *(["mcog_averages"] if COMPARED else [])]
+    figures += [dict(name=kind, kind=kind, wildcards={}) for kind in whole]
+    if COMPARED:
+        figures += [
+            dict(
+                name=f"correlations_{measure}",
+                kind="correlations",
+                wildcards={"measure": measure},
+            )
+            for measure in ("mcog", "layer_weights")
+        ]
+    return figures
+
+
+FIGURES_LIST = figure_names()
+FIGURES = [
+    f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
+]
+SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
+SUMMARY_TABLES += ["correlations"] if COMPARED else []
+SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
+
+
+wildcard_constraints:
+    technique="|".join(TECHNIQUE_TABLES),
+    measure="mcog|layer_weights",
+
+
+def picture(name, caption, subcategory, **labels):
+    """A figure's two files; the PNG goes into Snakemake's own report."""
+    shown = report(
+        f"{FIGURE}/{name}.png",
+        caption=CAPTION.format(caption),
+        category="Training" if subcategory == "Training" else "Techniques",
+        subcategory=subcategory,
+        labels=labels or {"figure": subcategory},
+    )
+    return [f"{FIGURE}/{name}.pdf", shown]
+
+
+def model_origin(model):
+    """Where a pre-trained model came from, in words."""
+    source = model_source(model)
+    kinds = ("hub", "package", "folder")
+    return next((str(source[kind]) for kind in kinds if source.get(kind)), "")
+
+
+def page_content():
+    """What the page says that no table holds."""
+    names = display_names()
+    for model, spec in names["models"].items():
+        spec |= {
+            "source": model_origin(model),
+            "note": model_source(model).get("note", ""),
+        }
+    return {
+        "title": config.get("title", "Where is memorisation?"),
+        "tasks": names["tasks"],
+        "models": names["models"],
+        "settings": dict(config),
+        "absent": {
+            name: f"{SUMMARY}/{name}.tsv"
+            for name in ("correlations",)
+            if name not in SUMMARY_TABLES
+        },
+    }
+
+
+def provenance_files():
+    """Records beside the results, by task; the page shows those that exist."""
+    return {
+        task: [f"{RESULTS}/{task}/perturbed.parquet.provenance.json"]
+        + [
+            path
+            for record in (
+                "original/final/provenance.json",
+                "perturbed/final/provenance.json",
+                "swap.tsv.provenance.json",
+            )
+            for path in run_paths(f"{RUN}/{record}", tasks=[task])
+        ]
+        for task in config["tasks"]
+    }
+
+
+def template_digests():
+    """Checksums of the page and captions, so that editing one makes the page anew."""
+    return {
+        p.name: sha256(p)
+        for p in sorted((WORKFLOW / "report").iterdir())
+        if p.is_file()
+    }
