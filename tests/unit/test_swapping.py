@@ -5,13 +5,13 @@ import copy
 import pandas as pd
 import pytest
 import torch
-from tiny import FAMILIES, N_LAYERS, random_ids, tiny_model
 
 from memloc.encoding import Examples, collate
 from memloc.errors import MemlocError
 from memloc.models import find_layers
 from memloc.swapping import Swapper, swap_windows, window_table
 from memloc.windows import all_windows
+from tiny import FAMILIES, N_LAYERS, random_ids, tiny_model
 
 
 def swapped(memorised, original, window):
@@ -38,7 +38,7 @@ def test_sweep_equals_one_window_at_a_time(family):
     memorised, original = tiny_model(family, seed=1), tiny_model(family, seed=2)
     inputs = collate(random_ids(6), memorised.config.pad_token_id)
     sweep = Swapper(memorised, original).sweep(inputs)
-    assert list(sorted(sweep)) == all_windows(N_LAYERS)
+    assert sorted(sweep) == all_windows(N_LAYERS)
     for window, logits in sweep.items():
         with torch.no_grad():
             plain = swapped(memorised, original, window)(**inputs).logits

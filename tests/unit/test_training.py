@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from tiny import FAMILIES, random_ids, tiny_model
 from torch import nn
 
 from memloc.encoding import Examples, collate
@@ -13,6 +12,7 @@ from memloc.evaluation import predict_logits
 from memloc.models import find_layers, freeze_all_but_head, freeze_embeddings, head_names
 from memloc.seeds import derive
 from memloc.training import Computing, Corpus, FineTuning, Recipe
+from tiny import FAMILIES, random_ids, tiny_model
 
 RECIPE = Recipe(
     epochs=4,

@@ -1,7 +1,6 @@
 """Retrieve one pre-trained model and check that it can be used."""
 
 from jobs import job
-
 from memloc.pretrained import retrieve_model
 
 with job(snakemake):

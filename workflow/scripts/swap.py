@@ -1,7 +1,6 @@
 """Swap every window of one fine-tuned pair."""
 
 from jobs import job
-
 from memloc.finetuning import Reading
 from memloc.localisation import swap_checkpoints
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from jobs import job
-
 from memloc.finetuning import Places, Reading, fine_tune
 from memloc.training import Computing, Recipe
 
