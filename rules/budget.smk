@@ -22,7 +22,9 @@ def cost_model():
     if not _COST_MODELS:
         # A single job asks only for its own resources: that isn't worth reading all records.
         patterns = (
-            planning.benchmark_patterns(workflow) if planning.is_driver(workflow) else {}
+            planning.benchmark_patterns(workflow)
+            if planning.is_driver(workflow)
+            else {}
         )
         _COST_MODELS.append(
             CostModel(
@@ -37,16 +39,21 @@ def cost_model():
 
 def cost_minutes(rule):
     """Run time to ask for, from the cost model; grows with every attempt."""
-    return lambda wildcards, attempt: attempt * cost_model().minutes(
-        Job(rule, dict(wildcards))
-    )
+
+    def asked(wildcards, attempt, threads):
+        job = Job(rule, dict(wildcards), threads=threads)
+        return attempt * cost_model().minutes(job)
+
+    return asked
 
 
 def cost_mb(rule):
     """Memory in MB to ask for, from the cost model; grows with every attempt."""
-    return lambda wildcards, attempt: attempt * cost_model().megabytes(
-        Job(rule, dict(wildcards))
-    )
+
+    def asked(wildcards, attempt):
+        return attempt * cost_model().megabytes(Job(rule, dict(wildcards)))
+
+    return asked
 
 
 def planned_budget():
@@ -67,9 +74,7 @@ def refuse_over_budget():
     """Stop a run that plans more than it may."""
     limit = config["budget"]["max_gpu_hours"]
     reason = (
-        None
-        if limit is None or workflow.touch
-        else refusal(planned_budget(), limit)
+        None if limit is None or workflow.touch else refusal(planned_budget(), limit)
     )
     if reason:
         raise WorkflowError(f"budget: {reason}")
@@ -82,46 +87,38 @@ onstart:
     refuse_over_budget()
 
 
-def whole_plan():
-    """The study's jobs as plain lists: [rule, wildcards, outputs, needs, gpus, threads]."""
-    return [
-        [j.rule, j.wildcards, j.outputs, j.needs, j.gpus, j.threads]
-        for j in planning.whole_plan(workflow, get_final_output())
-    ]
+def whole_study():
+    """What the budget of the whole study hangs on, as keywords of `write_budget`."""
+    places = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget")
+    described = ("base", "labels", "split", "expected")
+    return dict(
+        plan=planning.plain(planning.whole_plan(workflow)),
+        config={key: value for key, value in config.items() if key not in places},
+        tasks={
+            name: {key: task[key] for key in described if key in task}
+            for name, task in TASKS.items()
+        },
+        folders={"results": RESULTS, "resources": RESOURCES},
+        gpus=config["budget"]["gpus"],
+        device=config["budget"]["device"],
+    )
 
 
 rule budget:
     """What the whole study will cost, by stage and model, and how long it takes on N GPUs."""
     output:
         f"{RESULTS}/budget.tsv",
-    params:
-        plan=lambda wildcards: whole_plan(),
-        config={
-            key: config[key]
-            for key in (
-                *("tasks", "models", "model_sources", "model_seeds", "data"),
-                *("perturbation", "training", "evaluation_batch_size", "precision"),
-                *("swapping", "budget"),
-            )
-        },
-        tasks={
-            name: {
-                key: task[key]
-                for key in ("base", "labels", "split", "expected")
-                if key in task
-            }
-            for name, task in TASKS.items()
-        },
-        folders={"results": RESULTS, "resources": RESOURCES},
-        code=CODE("budget"),
-    threads: 1
-    localrule: True
-    resources:
-        mem_mb=mem(1000),
-        runtime=minutes(10),
     log:
         f"logs/{RESULTS}/budget.log",
     benchmark:
         f"benchmarks/{RESULTS}/budget.tsv"
+    localrule: True
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        settings=lambda wildcards: whole_study(),
+        code=CODE("budget_files"),
     script:
         "../workflow/scripts/budget.py"

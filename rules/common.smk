@@ -4,6 +4,7 @@ In: config. Out: RESULTS, RESOURCES, TASKS, MODELS, RUNS and the helpers below. 
 imports neither torch nor transformers, and every cluster job parses these files again.
 """
 
+import json
 import os
 import re
 import sys
@@ -57,6 +58,7 @@ wildcard_constraints:
     model="|".join(map(re.escape, config["model_sources"])),
     seed=r"\d+",
     labels="original|perturbed",
+    windows=r"all|from-\d+|\d+-\d+",
 
 
 def model_settings(model):
@@ -126,6 +128,44 @@ def perturbation_settings(name):
         data_seed=config["data_seed"],
         max_train=config["data"]["max_train"],
         max_heldout=config["data"]["max_heldout"],
+    )
+
+
+def retraining_recipe(wildcards):
+    """How windows of one model are retrained."""
+    chosen = model_settings(wildcards.model)["retraining"]
+    return {key: value for key, value in chosen.items() if key != "batch"}
+
+
+def layer_count(model):
+    """Layers of a model: as config says, else as its retrieved config.json does."""
+    known = model_source(model).get("layers")
+    path = Path(RESOURCES, "models", model, "manifest.json")
+    if known is None and path.exists():
+        known = json.loads(path.read_text())["n_layers"]
+    if known is None:
+        raise WorkflowError(
+            f"retraining.batch: {config['retraining']['batch']} plans by layers, and {model!r} "
+            f"isn't retrieved yet: set model_sources.{model}.layers, or use retraining.batch: auto"
+        )
+    return known
+
+
+def retrain_jobs(model):
+    """The jobs, by the windows in their names, that retrain.tsv of one run is made of."""
+    batch = config["retraining"]["batch"]
+    if batch in ("auto", "all"):
+        return ["all"]
+    layers = range(1, layer_count(model) + 1)
+    if batch == "start":
+        return [f"from-{start}" for start in layers]
+    return [f"{start}-{end}" for start in layers for end in layers if start <= end]
+
+
+def retrained(ending):
+    """Input function: what the retraining jobs of one run leave behind."""
+    return lambda w: expand(
+        f"{RUN}/retrain/{{windows}}{ending}", windows=retrain_jobs(w.model), **w
     )
 
 

@@ -7,6 +7,7 @@ from memloc.files import sha256
 # What a technique's runs leave behind; a technique joins the study with its entry here.
 TECHNIQUE_TABLES = {
     "swapping": f"{RUN}/swap.tsv",
+    "retraining": f"{RUN}/retrain.tsv",
 }
 WINDOW_TECHNIQUES = [t for t in ("swapping", "retraining") if t in TECHNIQUE_TABLES]
 COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate

@@ -36,3 +36,60 @@ rule swap:
         code=CODE("swapping"),
     script:
         "../workflow/scripts/swap.py"
+
+
+rule retrain:
+    """Reset windows of theta_M2 to theta_P and retrain them on clean examples, side by side."""
+    input:
+        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        memorised=ancient(f"{RUN}/perturbed/final"),
+        memorised_digest=f"{RUN}/perturbed/final.sha256",
+        pretrained=ancient(f"{RESOURCES}/models/{{model}}"),
+        pretrained_digest=f"{RESOURCES}/models/{{model}}.sha256",
+    output:
+        table=f"{RUN}/retrain/{{windows}}.tsv",
+        examples=f"{RUN}/retrain/{{windows}}.examples.parquet",
+    log:
+        f"logs/{RUN}/retrain/{{windows}}.log",
+    benchmark:
+        f"benchmarks/{RUN}/retrain/{{windows}}.tsv"
+    conda:
+        "../envs/memloc.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=mem(16000),
+        runtime=minutes(720),
+        gpu=1,
+    params:
+        recipe=retraining_recipe,
+        reading=reading,
+        precision=config["precision"],
+        heldout_seed=config["data_seed"],
+        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/retrain-{{windows}}",
+        code=CODE("retrain_files"),
+    script:
+        "../workflow/scripts/retrain.py"
+
+
+rule gather_retrained:
+    """All retrained windows in one table, normalised by the window of all layers."""
+    input:
+        tables=retrained(".tsv"),
+        examples=retrained(".examples.parquet"),
+    output:
+        table=f"{RUN}/retrain.tsv",
+        examples=f"{RUN}/retrain_examples.parquet",
+    log:
+        f"logs/{RUN}/retrain.log",
+    benchmark:
+        f"benchmarks/{RUN}/retrain.tsv"
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(2000),
+        runtime=minutes(10),
+    params:
+        code=CODE("retrain_files"),
+    script:
+        "../workflow/scripts/gather_retrain.py"

@@ -18,6 +18,7 @@ from memloc.models import (
     freeze_all_but_head,
     freeze_embeddings,
     load_pretrained,
+    weights_hash,
 )
 from memloc.tables import COLUMNS, write_tsv
 from memloc.training import Computing, Corpus, FineTuning, Recipe
@@ -75,7 +76,7 @@ def fine_tune(
     identity = {
         "data": sha256(data),
         "labels": labels,
-        "pretrained": checkpoint_digest(pretrained),
+        "pretrained": weights_hash(pretrained),
         "reading": asdict(reading),
         "trained": [name for name, p in model.named_parameters() if p.requires_grad],
     }
@@ -146,7 +147,7 @@ def _write_checkpoint(
     facts: dict[str, Any],
 ) -> None:
     with atomic(folder) as draft:
-        model.save_pretrained(draft)
+        model.save_pretrained(draft, max_shard_size="100GB")
         tokenizer.save_pretrained(draft)
         write_provenance(draft, **facts)
     with atomic(digest) as draft:

@@ -1,6 +1,6 @@
 """Pre-trained and fine-tuned classifiers: loading, their layers, and what of them is trained."""
 
-import re
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -168,6 +168,12 @@ def checkpoint_digest(folder: str | Path) -> str:
     return f"{sha256(folder / WEIGHTS)}  {folder.name}/{WEIGHTS}\n"
 
 
+def weights_hash(folder: str | Path) -> str:
+    """One hash of all weight files of a folder, however many and in whichever format."""
+    files = sorted(path for end in ("*.safetensors", "*.bin") for path in Path(folder).glob(end))
+    return hashlib.sha256(" ".join(sha256(path) for path in files).encode()).hexdigest()
+
+
 def check_compatible(ours: PreTrainedModel, theirs: PreTrainedModel, where: str) -> None:
     """Raise MemlocError unless both models have the same parameter names and shapes."""
     shapes = [{n: tuple(p.shape) for n, p in model.named_parameters()} for model in (ours, theirs)]
@@ -188,7 +194,3 @@ def layer_parameter_count(model: PreTrainedModel) -> int:
     """Parameters of one layer (all layers are alike)."""
     return _size(find_layers(model)[0])
 
-
-def safe_name(name: str) -> str:
-    """`name` with everything but letters, digits, dot and dash replaced, for folder names."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "-", name)

@@ -14,7 +14,13 @@ from memloc.encoding import load_examples, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.files import atomic, sha256, write_provenance
 from memloc.finetuning import Reading, check_pair
-from memloc.models import checkpoint_digest, find_layers, load_finetuned, load_pretrained
+from memloc.models import (
+    checkpoint_digest,
+    find_layers,
+    load_finetuned,
+    load_pretrained,
+    weights_hash,
+)
 from memloc.retrain_group import Recipe, Setup
 from memloc.retraining import Retraining, parse_windows
 from memloc.tables import COLUMNS, read_tsv, write_tsv
@@ -66,7 +72,7 @@ def retrain_checkpoints(
         {
             "data": sha256(data),
             "memorised": checkpoint_digest(memorised),
-            "pretrained": checkpoint_digest(pretrained),
+            "pretrained": weights_hash(pretrained),
             "reading": asdict(reading),
         },
     )

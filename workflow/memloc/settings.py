@@ -14,7 +14,7 @@ import yaml
 from memloc.errors import MemlocError
 
 Config = dict[str, Any]
-OVERRIDES = ("model_seeds", "training")
+OVERRIDES = ("model_seeds", "training", "retraining")
 SOURCE_KEYS = ("hub", "revision", "folder", "package", "inside")
 
 
