@@ -42,6 +42,16 @@ def test_the_head_alone_is_fresh_and_follows_the_seed(folder):
     assert one.config.id2label == {0: "a", 1: "b"} and not one.config.use_cache
 
 
+def test_a_head_that_the_checkpoint_brings_is_replaced(folder):
+    """Also one of the same shape: theta_P's head depends on the seed alone."""
+    fresh = load_pretrained(folder, ["a", "b"], 1)
+    for classes in (["a", "b"], ["a", "b", "c"]):
+        load_pretrained(folder, classes, 9).save_pretrained(folder)
+        again = load_pretrained(folder, ["a", "b"], 1)
+        for name, value in fresh.named_parameters():
+            assert torch.equal(value, dict(again.named_parameters())[name])
+
+
 def test_loading_leaves_the_random_state_alone(folder):
     torch.manual_seed(5)
     before = torch.random.get_rng_state()

@@ -23,14 +23,15 @@ from memloc.engine import LayerStack
 from memloc.errors import MemlocError
 from memloc.files import read_json
 from memloc.finetuning import Reading
+from memloc.masks import Masks
 from memloc.memory import WindowCost, group_windows
 from memloc.models import find_layers
 from memloc.retrain_files import gather_retrained, retrain_checkpoints
 from memloc.retrain_group import GroupRun, Recipe, Setup
 from memloc.retraining import Retraining, parse_windows, split_clean, window_errors
 from memloc.seeds import derive
-from memloc.stacked import Masks, can_fold
-from memloc.variants import SharedModel, WindowVariants, tail_names
+from memloc.stacked_layers import can_fold
+from memloc.variants import SharedModel, WindowVariants, first_tokens, last_tokens, tail_names
 from memloc.windows import all_windows, window_name
 from tiny import FAMILIES, N_LAYERS, VOCABULARY, random_ids, tiny_model
 
@@ -206,6 +207,36 @@ def test_other_ways_to_write_a_layer_fold_too(kind):
         kind, vocab_size=VOCABULARY, pad_token_id=0, use_cache=False, **options[kind]
     )
     assert can_fold(LayerStack(AutoModelForSequenceClassification.from_config(config)))
+
+
+@pytest.mark.parametrize(
+    ("family", "where"),
+    [
+        ("bert", first_tokens),
+        ("mpnet", first_tokens),
+        ("opt", last_tokens),
+        ("gpt_neo", last_tokens),
+        ("gpt_neox", last_tokens),
+    ],
+)
+def test_the_last_layer_serves_the_tokens_that_are_read(family, where):
+    assert SharedModel(tiny_model(family), False, 1).read is where
+
+
+def test_the_last_layer_stays_whole_where_all_tokens_are_read():
+    config = AutoConfig.for_model(
+        "modernbert",
+        vocab_size=VOCABULARY,
+        pad_token_id=0,
+        classifier_pooling="mean",
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=48,
+    )
+    model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
+    shared = SharedModel(model, False, 1)
+    assert shared.folds and shared.read is None
 
 
 def test_a_layer_no_rule_covers_is_found_out():

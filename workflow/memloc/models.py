@@ -27,23 +27,41 @@ def load_pretrained(folder: str | Path, class_names: Sequence[str], seed: int) -
     its layers can't be found.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive(seed, "head"))
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder,
             num_labels=len(class_names),
             id2label=dict(enumerate(class_names)),
             label2id={name: i for i, name in enumerate(class_names)},
             dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # a head of other classes is replaced anyway
             output_loading_info=True,
         )
+        torch.manual_seed(derive(seed, "head"))
+        _renew_head(model)
     head = head_names(model)
-    missing = sorted(name for name in report["missing_keys"] if name not in head)
+    mismatched = {name for name, *_ in report["mismatched_keys"]}
+    missing = sorted((set(report["missing_keys"]) | mismatched) - head)
     if missing:
         raise MemlocError(
             f"{folder}: the checkpoint lacks weights beyond the head's: {', '.join(missing[:5])}"
             f"{' …' if len(missing) > 5 else ''}; is it a complete {model.config.model_type} model?"
         )
     return _prepare(model, folder)
+
+
+def _renew_head(model: PreTrainedModel) -> None:
+    """Draw the head's weights anew, also where the checkpoint brought a head of its own."""
+    spread = getattr(model.config, "initializer_range", 0.02)
+    base = {id(module) for module in model.base_model.modules()}
+    for module in model.modules():
+        if id(module) in base:
+            continue
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=spread)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif hasattr(module, "reset_parameters"):
+            module.reset_parameters()
 
 
 def load_finetuned(folder: str | Path) -> PreTrainedModel:
