@@ -113,7 +113,7 @@ class Retraining:
         check_compatible(memorised, pretrained, "layer retraining")
         self.setup, self.recipe = setup, recipe
         self.clean, self.evaluated = split_clean(train, heldout_seed)
-        self.shared = SharedModel(memorised.eval(), recipe.train_head, setup.seed)
+        self.shared = SharedModel(memorised, recipe.train_head, setup.seed)
         self.initial: nn.ModuleList = find_layers(pretrained)
         self.store = Store(
             scratch,

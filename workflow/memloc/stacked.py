@@ -5,79 +5,38 @@ Where its forward pass uses a parameter, the stack of the copies' parameters (co
 its place: one batched matrix product instead of one product per copy. Attention goes on as one
 large batch, so fused kernels still serve it. Dropout gives every copy the same mask.
 
-A layer that uses its parameters in other ways than these rules know is found out by
-`can_fold`, and `run_mapped` (torch.func.vmap) serves it: slower, for any differentiable layer.
+A parameter used in a way that no rule here covers raises Unfoldable.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from memloc.engine import Entry, LayerStack
-from memloc.models import toy_inputs
-from memloc.seeds import derive
+from memloc.masks import Masks
 
 Stacks = dict[int, Tensor]  # id of a layer's own parameter -> (copies, *its shape)
-TOLERANCE = 1e-4  # of the check that folding gives what the plain layer gives
 
 
 class Unfoldable(Exception):
     """A layer uses a parameter in a way that no rule of `Folded` covers."""
 
 
-class Masks:
-    """Dropout masks of a training step, the same for all copies of a layer.
-
-    A model has stages: 0 before layer 1, l = layer l, L + 1 after layer L. The masks of a stage
-    follow from (seed, step, stage) alone, one after the other in the order of the stage's
-    dropouts; whoever goes through the stage later in the same step gets the same ones.
-    On the CPU they are what torch's dropout draws after ``torch.manual_seed(seed_of(stage))``.
-    """
-
-    def __init__(self, seed: int, device: torch.device):
-        self.seed, self.device = seed, device
-        self._generator = torch.Generator(device)
-        self.begin(0)
-
-    def begin(self, step: int) -> None:
-        """Start a step: forget the last one's masks."""
-        self._step, self._drawn = step, {}
-        self.enter(0)
-
-    def enter(self, stage: int) -> None:
-        """Go (again) to the start of a stage."""
-        self._stage, self._next = stage, 0
-
-    def seed_of(self, stage: int) -> int:
-        """What the masks of a stage are drawn from."""
-        return derive(self.seed, "retraining dropout", self._step, stage)
-
-    def draw(self, shape: torch.Size, dtype: torch.dtype, rate: float) -> Tensor:
-        """The stage's next mask: 0 with probability `rate`, else 1 / (1 - rate)."""
-        drawn = self._drawn.setdefault(self._stage, [])
-        if self._next == len(drawn):
-            if not drawn:
-                self._generator.manual_seed(self.seed_of(self._stage))
-            mask = torch.empty(shape, dtype=dtype, device=self.device)
-            mask.bernoulli_(1 - rate, generator=self._generator)
-            drawn.append(mask.div_(1 - rate))
-        self._next += 1
-        return drawn[self._next - 1]
-
-
 class Folded(TorchFunctionMode):
     """Within it, torch functions treat the batch axis as (copies, rows).
 
     stacks: the copies' own parameters; a parameter that isn't there is shared by all copies.
+    wanted: the tokens, as numbers in the flattened (rows, tokens), whose output is asked for: after
+    attention a linear layer serves them alone, and leaves 0 for the others.
     """
 
-    def __init__(self, copies: int, stacks: Stacks, masks: Masks):
+    def __init__(self, copies: int, stacks: Stacks, masks: Masks, wanted: Tensor | None = None):
         super().__init__()
         self.copies, self.stacks, self.masks = copies, stacks, masks
+        self.wanted, self._attended = wanted, False
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None):
         kwargs = kwargs or {}
@@ -98,24 +57,46 @@ class Folded(TorchFunctionMode):
         return (copies * self.masks.draw(copies.shape[1:], x.dtype, p)).flatten(0, 1)
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        if id(weight) not in self.stacks:
+        stack = self.stacks.get(id(weight))
+        if stack is None and not self._picks:
             return F.linear(x, weight, bias)
-        return self._product(x, self.stacks[id(weight)], bias)
+        return self._product(x, weight, stack, bias)
 
     def addmm(self, bias: Tensor, x: Tensor, weight: Tensor, **scales: Any) -> Tensor:
         """The linear layer of GPT-2's kind, whose weight is (in, out)."""
         if id(weight) not in self.stacks or scales:
             return torch.addmm(bias, x, weight, **scales)
-        return self._product(x, self.stacks[id(weight)].transpose(1, 2), bias)
+        return self._product(x, weight, self.stacks[id(weight)].transpose(1, 2), bias)
 
-    def _product(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        offsets = None if bias is None else self._own(bias)
+    @property
+    def _picks(self) -> bool:
+        return self.wanted is not None and self._attended
+
+    def _product(
+        self, x: Tensor, weight: Tensor, stack: Tensor | None, bias: Tensor | None
+    ) -> Tensor:
         rows = x.reshape(self.copies, -1, x.shape[-1])
-        if torch.is_autocast_enabled(x.device.type):
-            dtype = torch.get_autocast_dtype(x.device.type)
-            rows, weight = rows.to(dtype), weight.to(dtype)
+        if not self._picks:
+            return self._stacked_product(rows, stack, bias).view(*x.shape[:-1], -1)
+        picked = _Pick.apply(rows, self.wanted)
+        if stack is None:
+            result = F.linear(picked, weight, bias)
+        else:
+            result = self._stacked_product(picked, stack, bias)
+        return _Place.apply(result, self.wanted, rows.shape[1]).view(*x.shape[:-1], -1)
+
+    def _stacked_product(self, rows: Tensor, stack: Tensor, bias: Tensor | None) -> Tensor:
+        offsets = None if bias is None else self._own(bias)
+        if torch.is_autocast_enabled(rows.device.type):
+            dtype = torch.get_autocast_dtype(rows.device.type)
+            rows, stack = rows.to(dtype), stack.to(dtype)
             offsets = None if offsets is None else offsets.to(dtype)
-        return _StackedLinear.apply(rows, weight, offsets).view(*x.shape[:-1], -1)
+        return _StackedLinear.apply(rows, stack, offsets)
+
+    def softmax(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        self._attended = True
+        kwargs.pop("_stacklevel", None)
+        return torch.softmax(x, *args, **kwargs)
 
     def layer_norm(
         self,
@@ -156,6 +137,7 @@ class Folded(TorchFunctionMode):
         enable_gqa: bool = False,
     ) -> Tensor:
         """Fused where nothing is dropped; else spelled out, for the mask to be ours."""
+        self._attended = True
         if dropout_p == 0:
             return F.scaled_dot_product_attention(
                 query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -187,6 +169,9 @@ RULES: dict[Callable, Callable] = {
     Tensor.mul: Folded.mul,
     F.layer_norm: Folded.layer_norm,
     F.scaled_dot_product_attention: Folded.attention,
+    F.softmax: Folded.softmax,
+    torch.softmax: Folded.softmax,
+    Tensor.softmax: Folded.softmax,
 }
 
 
@@ -219,92 +204,32 @@ class _StackedLinear(torch.autograd.Function):
         )
 
 
-def run_folded(
-    stack: LayerStack,
-    number: int,
-    weights: dict[str, Tensor],
-    hidden: Tensor,
-    entry: Entry,
-    masks: Masks,
-) -> Tensor:
-    """States (copies * rows, tokens, width) through copies of layer `number` (0-based).
+class _Pick(torch.autograd.Function):
+    """x (copies, n, width) to its `wanted` (copies, k, width)."""
 
-    weights: the copies' parameters by name, (copies, ...); empty: the layer's own, shared.
-    """
-    layer = stack.layers[number]
-    own = {id(p): weights[name] for name, p in layer.named_parameters()} if weights else {}
-    masks.enter(number + 1)
-    with Folded(hidden.shape[0] // entry.rows, own, masks):
-        return stack.call(number, layer, hidden, entry)
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, wanted: Tensor) -> Tensor:
+        ctx.wanted, ctx.n = wanted, x.shape[1]
+        return x.index_select(1, wanted)
+
+    @staticmethod
+    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None]:
+        return _placed(error, ctx.wanted, ctx.n), None
 
 
-def run_mapped(
-    stack: LayerStack,
-    number: int,
-    weights: dict[str, Tensor],
-    hidden: Tensor,
-    entry: Entry,
-    masks: Masks,
-) -> Tensor:
-    """The same by torch.func.vmap, for layers that can't be folded."""
-    layer = stack.layers[number]
-    args, kwargs = stack.arguments(number, entry, copies=1)
+class _Place(torch.autograd.Function):
+    """The way back: x (copies, k, width) to (copies, n, width), 0 where nothing was wanted."""
 
-    def one(parameters: dict[str, Tensor], state: Tensor) -> Tensor:
-        return stack.output(torch.func.functional_call(layer, parameters, (state, *args), kwargs))
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, wanted: Tensor, n: int) -> Tensor:
+        ctx.wanted = wanted
+        return _placed(x, wanted, n)
 
-    masks.enter(number + 1)
-    copies = hidden.unflatten(0, (-1, entry.rows))
-    with Folded(1, {}, masks):
-        return torch.func.vmap(one, randomness="same")(weights, copies).flatten(0, 1)
+    @staticmethod
+    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None, None]:
+        return error.index_select(1, ctx.wanted), None, None
 
 
-@torch.no_grad()
-def can_fold(stack: LayerStack) -> bool:
-    """Whether folding two copies of every layer gives what the plain layer gives, dropout on."""
-    model = stack.model
-    was_training = model.training
-    model.train()
-    masks = Masks(0, model.device)
-    try:
-        with Folded(1, {}, masks):
-            entry = stack.enter(toy_inputs(model, rows=3))
-        return all(_folds(stack, number, entry, masks) for number in range(len(stack.layers)))
-    except Unfoldable:
-        return False
-    finally:
-        model.train(was_training)
-
-
-def _folds(stack: LayerStack, number: int, entry: Entry, masks: Masks) -> bool:
-    layer = stack.layers[number]
-    # Two differing sets of weights, and inputs that differ by token, tell mistaken axes apart.
-    waves = {n: 0.02 * _wave(p) for n, p in layer.named_parameters()}
-    copies = [{n: p + sign * waves[n] for n, p in layer.named_parameters()} for sign in (1, -1)]
-    hidden = torch.cat([entry.hidden + _wave(entry.hidden), entry.hidden - _wave(entry.hidden)])
-    stacked = {name: torch.stack([c[name] for c in copies]) for name in waves}
-    folded = run_folded(stack, number, stacked, hidden, entry, masks).split(entry.rows)
-    for weights, state, ours in zip(copies, hidden.split(entry.rows), folded, strict=True):
-        plain = _plain(stack, number, weights, state, entry, masks)
-        if not torch.allclose(ours, plain, atol=TOLERANCE, rtol=TOLERANCE):
-            return False
-    return True
-
-
-def _plain(
-    stack: LayerStack,
-    number: int,
-    weights: dict[str, Tensor],
-    state: Tensor,
-    entry: Entry,
-    masks: Masks,
-) -> Tensor:
-    args, kwargs = stack.arguments(number, entry, copies=1)
-    masks.enter(number + 1)
-    with Folded(1, {}, masks):
-        layer: nn.Module = stack.layers[number]
-        return stack.output(torch.func.functional_call(layer, weights, (state, *args), kwargs))
-
-
-def _wave(like: Tensor) -> Tensor:
-    return torch.sin(torch.arange(like.numel(), device=like.device) * 1.7).view(like.shape)
+def _placed(x: Tensor, wanted: Tensor, n: int) -> Tensor:
+    whole = x.new_zeros(x.shape[0], n, x.shape[2])
+    return whole.index_copy_(1, wanted, x)

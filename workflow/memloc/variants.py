@@ -15,8 +15,10 @@ from transformers import PreTrainedModel
 
 from memloc.engine import Entry, LayerStack
 from memloc.errors import MemlocError
-from memloc.models import find_layers, freeze_embeddings
-from memloc.stacked import Folded, Masks, Unfoldable, can_fold, run_folded, run_mapped
+from memloc.masks import Masks
+from memloc.models import find_layers, freeze_embeddings, toy_inputs
+from memloc.stacked import Folded, Unfoldable
+from memloc.stacked_layers import can_fold, can_pick, run_folded, run_mapped, wave
 from memloc.windows import Window
 
 logger = logging.getLogger(__name__)
@@ -32,16 +34,44 @@ class SharedModel:
     def __init__(self, model: PreTrainedModel, own_head: bool, seed: int):
         self.model = model
         self.tail = tail_names(model) if own_head else []
-        model.requires_grad_(False)
+        model.requires_grad_(False).eval()
         self.stack = LayerStack(model)
         self.masks = Masks(seed, model.device)
         self.folds = can_fold(self.stack)
         if not self.folds:
             logger.warning("layers of %s can't be folded: using vmap", type(model).__name__)
+        self.read = self._tokens_read() if self.folds else None
+
+    def _tokens_read(self) -> Callable[[dict[str, Tensor]], Tensor] | None:
+        """Which tokens' last states make the logits: each row's first or last, or None: unknown.
+
+        Layer L has to be whole for those alone. Seen in the gradient of a toy batch's logits.
+        """
+        inputs = toy_inputs(self.model, rows=3)
+        entry = self.stack.enter(inputs)
+        with torch.enable_grad():
+            hidden = (entry.hidden + wave(entry.hidden)).requires_grad_()
+            (gradient,) = torch.autograd.grad(self.stack.leave(hidden, entry).sum(), hidden)
+        read = (gradient != 0).any(-1).flatten().nonzero().flatten()
+        for where in (first_tokens, last_tokens):
+            if torch.equal(read, where(inputs)) and can_pick(self.stack, where):
+                return where
+        return None
 
     @property
     def n_layers(self) -> int:
         return len(self.stack.layers)
+
+
+def first_tokens(inputs: dict[str, Tensor]) -> Tensor:
+    """Numbers of each row's first token in the flattened (rows, tokens)."""
+    rows, tokens = inputs["input_ids"].shape
+    return torch.arange(rows, device=inputs["input_ids"].device) * tokens
+
+
+def last_tokens(inputs: dict[str, Tensor]) -> Tensor:
+    """Numbers of each row's last real token in the flattened (rows, tokens)."""
+    return first_tokens(inputs) + inputs["attention_mask"].sum(1) - 1
 
 
 def tail_names(model: PreTrainedModel) -> list[str]:
@@ -124,10 +154,15 @@ class WindowVariants:
         """States through layer `number`, the windows' own (their stack's order) or the shared."""
         if not states:
             return states
-        run = run_mapped if own and not self.shared.folds else run_folded
-        weights = self.weights[number - 1] if own else {}
+        shared = self.shared
         hidden = torch.cat(list(states.values()))
-        after = run(self.shared.stack, number - 1, weights, hidden, entry, self.shared.masks)
+        weights = self.weights[number - 1] if own else {}
+        passing = (shared.stack, number - 1, weights, hidden, entry, shared.masks)
+        if own and not shared.folds:
+            after = run_mapped(*passing)
+        else:
+            last = number == shared.n_layers and shared.read is not None
+            after = run_folded(*passing, wanted=shared.read(entry.inputs) if last else None)
         return dict(zip(states, after.split(entry.rows), strict=True))
 
     def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:

@@ -1,0 +1,192 @@
+"""All windows retrained side by side against one window at a time.
+
+BERT-like random weights, width 384, batches of 8 x 24 tokens, dropout on, float32. Three ways:
+
+  side by side      as the workflow does it, in groups that fit --memory-gb;
+  one, all grads    (a) one window at a time as the study's authors do it: gradients for every
+                    parameter, clipped over all of them, AdamW over the window's as torch has it;
+  one, frozen       (b) one window at a time done sensibly: frozen parameters without gradients,
+                    AdamW fused.
+
+Every way does --steps training steps for a window; loading and evaluation are left out. Of (a)
+and (b) every --every-th window is timed and the time scaled to all, as the output says.
+
+    python benchmarks/retraining.py [--layers 6] [--width 384] [--steps 3] [--every 1]
+        [--memory-gb 14] [--vmap]
+"""
+
+import argparse
+import copy
+import resource
+import statistics
+
+import torch
+from common import machine, report, seconds
+from torch import nn
+from transformers import BertConfig, BertForSequenceClassification
+
+from memloc.devices import pick_device
+from memloc.encoding import Examples, collate
+from memloc.memory import group_windows, reuse_memory
+from memloc.models import find_layers
+from memloc.retrain_group import GroupRun, Recipe, Setup
+from memloc.retraining import measure_cost
+from memloc.variants import SharedModel
+from memloc.windows import Window, all_windows
+
+BATCH, TOKENS = 8, 24
+OURS = "side by side"
+RECIPE = Recipe(5, 3e-5, BATCH, 0.1, 0.01, 1.0, train_head=False)
+
+
+def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:
+    torch.manual_seed(seed)
+    config = BertConfig(
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+        vocab_size=28_996,
+        num_labels=2,
+    )
+    return BertForSequenceClassification(config)
+
+
+def random_examples(steps: int) -> Examples:
+    generator = torch.Generator().manual_seed(1)
+    rows = steps * BATCH
+    ids = torch.randint(1000, 20_000, (rows, TOKENS), generator=generator)
+    labels = torch.randint(0, 2, (rows,), generator=generator)
+    return Examples(ids.tolist(), labels, torch.zeros(rows).bool(), torch.arange(rows))
+
+
+class OneWindow:
+    """An ordinary training loop for one window."""
+
+    def __init__(self, memorised: nn.Module, pretrained: nn.Module, window: Window, sensible: bool):
+        self.model = copy.deepcopy(memorised).train()
+        layers, theirs = find_layers(self.model), find_layers(pretrained)
+        chosen = range(window[0] - 1, window[1])
+        for number in chosen:
+            layers[number].load_state_dict(theirs[number].state_dict())
+        self.own = [p for number in chosen for p in layers[number].parameters()]
+        if sensible:
+            self.model.requires_grad_(False)
+            for parameter in self.own:
+                parameter.requires_grad_(True)
+        self.clipped = self.own if sensible else list(self.model.parameters())
+        self.optimizer = torch.optim.AdamW(
+            self.own, lr=3e-5, weight_decay=0.01, fused=True if sensible else None
+        )
+
+    def step(self, inputs: dict[str, torch.Tensor], labels: torch.Tensor) -> None:
+        loss = nn.functional.cross_entropy(self.model(**inputs).logits, labels)
+        self.model.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.clipped, 1.0)
+        self.optimizer.step()
+
+
+class Task:
+    """The models, examples and windows that every way is timed on."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.device = pick_device()
+        self.memorised, self.pretrained = (
+            build(options.layers, options.width, seed).to(self.device) for seed in (1, 2)
+        )
+        self.steps, self.every = options.steps, options.every
+        self.examples = random_examples(1 + self.steps)
+        self.windows = all_windows(options.layers)
+        self.batches = torch.arange(len(self.examples)).split(BATCH)
+        self.shared = SharedModel(copy.deepcopy(self.memorised), own_head=False, seed=1)
+        rows = [self.examples.ids[row] for row in self.batches[0].tolist()]
+        self.inputs = collate(rows, 0, self.device)
+        cost = measure_cost(self.shared, find_layers(self.pretrained), self.inputs)
+        self.needed = sum(cost.of(window) for window in self.windows)
+        self.groups = group_windows(self.windows, cost, 1e9 * options.memory_gb)
+
+    def one_at_a_time(self, sensible: bool) -> float:
+        """Seconds of a step of all windows, one after the other."""
+        chosen = self.windows[:: self.every]
+        labels = self.examples.labels[self.batches[0]].to(self.device)
+        total = 0.0
+        for window in chosen:
+            loop = OneWindow(self.memorised, self.pretrained, window, sensible)
+            loop.step(self.inputs, labels)  # the optimiser makes its moments
+            total += seconds(lambda loop=loop: self._repeat(loop, labels))
+        # Cost grows with the window: scale by what a window's forward and backward passes do.
+        return total / self.steps * self._work(self.windows) / self._work(chosen)
+
+    def _repeat(self, loop: OneWindow, labels: torch.Tensor) -> None:
+        for _ in range(self.steps):
+            loop.step(self.inputs, labels)
+
+    def _work(self, windows: list[Window]) -> int:
+        n = len(self.windows[: self.windows[-1][1]])
+        return sum(n + (n - start + 1) + (end - start + 1) for start, end in windows)
+
+    def side_by_side(self, folds: bool) -> float:
+        """Seconds of a step of all windows together, group by group."""
+        self.shared.folds = folds
+        total = 0.0
+        for windows in self.groups:
+            run = GroupRun(
+                self.shared,
+                find_layers(self.pretrained),
+                windows,
+                self.examples,
+                Setup(1, 0, "float32"),
+                RECIPE,
+            )
+            self.shared.model.train()
+            self._steps(run, self.batches[:1])
+            total += seconds(lambda run=run: self._steps(run, self.batches[1:]))
+            del run
+        return total / self.steps
+
+    def _steps(self, run: GroupRun, batches: tuple[torch.Tensor, ...]) -> None:
+        for number, rows in enumerate(batches, start=1):
+            self.shared.masks.begin(number)
+            run.step(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--memory-gb", type=float, default=14.0)
+    parser.add_argument("--vmap", action="store_true", help="time torch.func.vmap as well")
+    options = parser.parse_args()
+    reuse_memory()  # all ways gain from it
+    task = Task(options)
+    ways = {
+        OURS: lambda: task.side_by_side(True),
+        "(a) one, all gradients": lambda: task.one_at_a_time(False),
+        "(b) one, frozen parameters": lambda: task.one_at_a_time(True),
+    }
+    if options.vmap:
+        ways["side by side, by vmap"] = lambda: task.side_by_side(False)
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(options.repeats):  # ways take turns, so that a busy machine slows all alike
+        for name, work in ways.items():
+            times[name].append(work())
+    print(machine(task.device))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(
+        f"{len(task.windows)} windows in {len(task.groups)} group(s), {task.needed / 1e9:.1f} GB "
+        f"together; peak of the process {peak:.1f} GB"
+    )
+    print(
+        f"{task.steps} steps timed per window after one to warm up; of (a) and (b) every "
+        f"{task.every}. window; medians of {options.repeats}, seconds per step of all windows"
+    )
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    report(f"{options.layers} layers x {options.width}, {BATCH} x {TOKENS} tokens", medians, OURS)
+
+
+if __name__ == "__main__":
+    main()
