@@ -8,11 +8,10 @@ the whole study, whatever is finished. `runtime` and `mem_mb` of rules come from
 
 import planning
 from memloc.actual import finished_jobs
-from memloc.budget import DEFAULTS, CostModel, Job, make_budget, refusal
+from memloc.budget import CostModel, Job, make_budget, refusal
 from memloc.budget_text import budget_text
 from memloc.sizes import Sizes
 
-config["budget"] = {**DEFAULTS, **config.get("budget", {})}
 SIZES = Sizes(config, TASKS, RESULTS, RESOURCES)
 _COST_MODELS = []
 
@@ -99,6 +98,7 @@ def whole_study():
             for name, task in TASKS.items()
         },
         folders={"results": RESULTS, "resources": RESOURCES},
+        patterns=planning.benchmark_patterns(workflow),
         gpus=config["budget"]["gpus"],
         device=config["budget"]["device"],
     )

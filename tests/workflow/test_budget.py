@@ -1,0 +1,99 @@
+"""The budget that dry runs end with, and the run that is stopped by it. Dry runs, but for one."""
+
+import re
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from study import copy_workflow, snakemake, write_study
+
+from memloc.tables import read_tsv
+
+INCLUDE = 'include: "rules/common.smk"\n'
+BUDGET = 'include: "rules/budget.smk"\n'
+
+
+def with_budget(folder: Path) -> Path:
+    snakefile = folder / "Snakefile"
+    text = snakefile.read_text()
+    if BUDGET not in text:
+        snakefile.write_text(text.replace(INCLUDE, INCLUDE + BUDGET))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return with_budget(write_study(tmp_path_factory.mktemp("budgeted")))
+
+
+def budget_of(text: str) -> str:
+    """What follows Snakemake's own last words."""
+    assert "Traceback" not in text, text
+    return text[text.rindex("\nBudget: ") + 1 :]
+
+
+def listed(text: str) -> dict[str, int]:
+    """Jobs per stage of a printed budget."""
+    found = {}
+    rows = budget_of(text).split("\n\n")[1].splitlines()
+    for line in rows[1:]:
+        stage, _, jobs = line.split()[:3]
+        found[stage] = found.get(stage, 0) + int(jobs.replace(",", ""))
+    return found
+
+
+def test_the_paper_is_planned_in_seconds_with_its_account(tmp_path):
+    folder = with_budget(copy_workflow(tmp_path))
+    started = time.perf_counter()
+    profile = ("--profile", "profiles/slurm", "--configfile", "config.yaml")
+    text = snakemake(folder, "--dry-run", "--quiet", "rules", *profile).stdout
+    assert time.perf_counter() - started < 15
+    said = budget_of(text)
+    for part in ("on 1 GPU:", "on 8 GPUs:", "on 64 GPUs:", "longest chain", "11,232", "336"):
+        assert part in said, said
+    assert listed(text)["train_perturbed"] == 12 * 4 * 3
+    counts = dict(re.findall(r"^(\w+) +(\d+)$", text, flags=re.M))
+    assert sum(listed(text).values()) == int(counts["total"]) - 1  # `all` is no job
+
+
+def test_a_subset_has_its_own_budget(study):
+    target = "results/toy/tiny/seed1/swap.tsv"
+    text = snakemake(study, "--dry-run", target).stdout
+    assert listed(text) == {
+        **dict.fromkeys(("retrieve_task", "perturb_task", "retrieve_model"), 1),
+        **dict.fromkeys(("train_original", "train_perturbed", "swap"), 1),
+    }
+    assert "device: CPU" in budget_of(text) or "this machine's" in budget_of(text)
+
+
+def test_the_shortest_dry_run_still_ends_with_it(study):
+    assert "report" in listed(snakemake(study, "--dry-run", "--quiet").stdout)
+
+
+def test_a_run_over_the_limit_stops_before_its_first_job(study):
+    (study / "limit.yaml").write_text("budget: {max_gpu_hours: 1.0e-5}\n")
+    limit = ("--configfile", "study.yaml", "limit.yaml")
+    target = "results/toy/tiny/seed1/original/final"
+    dry = snakemake(study, "--dry-run", target, *limit)
+    assert "REFUSED: this plan needs" in budget_of(dry.stdout)
+    run = snakemake(study, target, *limit, check=False)
+    assert run.returncode != 0 and "budget.max_gpu_hours" in run.stdout
+    assert "Traceback" not in run.stdout
+    assert not (study / "resources").exists() and not (study / "results").exists()
+    assert not list((study / ".snakemake/locks").glob("*"))
+
+
+def test_the_record_holds_what_a_dry_run_of_everything_says(study):
+    said = snakemake(study, "--dry-run", "--forceall").stdout
+    snakemake(study, "results/budget.tsv")
+    frame = read_tsv(study / "results/budget.tsv")
+    stages = frame[frame.kind == "stage"]
+    record = stages.groupby("stage").jobs.sum().to_dict()
+    assert record == listed(said)
+    spans = frame[frame.kind == "makespan"]
+    assert spans.gpus.tolist() == [1, 8, 64]
+    assert spans.makespan_hours.is_monotonic_decreasing
+    assert pd.notna(frame[frame.kind == "total"].gpu_hours).all()
+    # whatever has been measured since: the plan hasn't changed
+    assert "Nothing to be done" in snakemake(study, "--dry-run", "results/budget.tsv").stdout

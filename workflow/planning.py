@@ -1,0 +1,181 @@
+"""Snakemake's plan as the budget sees it: the one module that reads Snakemake's own objects.
+
+The budget sits in a handler on Snakemake's logger, which the workflow adds while it is read: it
+needs no installation and no option, and every profile has it. A logger plugin would have to be
+installed beside Snakemake and named by every profile, and a profile that names a plugin which
+isn't installed is refused before anything is planned.
+"""
+
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import PurePath
+from typing import Any
+
+from snakemake.io import is_flagged
+from snakemake.iocontainers import Wildcards
+from snakemake.logging import logger
+from snakemake.resources import Resource
+from snakemake_interface_executor_plugins.settings import ExecMode
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from memloc.budget import Job
+
+
+class BudgetHandler(logging.Handler):
+    """Prints `text()` at the end of a dry run's output, once a plan stands."""
+
+    def __init__(self, text: Callable[[], str], is_dry: Callable[[], bool]):
+        super().__init__()
+        self.text, self.is_dry = text, is_dry
+        self.planned = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take note that there is a plan; nothing is planned where nothing is to be done."""
+        if getattr(record, "event", None) == LogEvent.RUN_INFO:
+            self.planned = True
+
+    def close(self) -> None:
+        """Called when Snakemake stops logging, after all that it has to say."""
+        if self.planned and self.is_dry():
+            self.planned = False
+            try:
+                print(f"\n{self.text()}", file=sys.stdout, flush=True)
+            except Exception:  # which Snakemake would swallow without a word
+                traceback.print_exc()
+        super().close()
+
+
+def is_driver(workflow: Any) -> bool:
+    """Whether this process plans, rather than running one job of a plan."""
+    return workflow.exec_mode == ExecMode.DEFAULT
+
+
+def is_local(workflow: Any) -> bool:
+    """Whether jobs run on this machine; a dry run of a cluster's profile knows by its `jobs`."""
+    if workflow.dryrun:
+        return workflow.resource_settings.nodes is None
+    return workflow.local_exec
+
+
+def watch(workflow: Any, text: Callable[[], str]) -> None:
+    """Have a dry run end with `text()`."""
+    if is_driver(workflow):
+        logger.addHandler(BudgetHandler(text, lambda: workflow.dryrun))
+
+
+def pending_jobs(workflow: Any) -> list[Job]:
+    """The jobs of Snakemake's plan, before the first has run."""
+    # at the end of a dry run Snakemake takes all jobs as finished
+    planned = workflow.dag.needrun_jobs(exclude_finished=False)
+    chosen = [job for job in planned if job.output]
+    places = {job: place for place, job in enumerate(chosen)}
+    return [
+        Job(
+            rule=job.rule.name,
+            wildcards=dict(job.wildcards_dict),
+            outputs=_outputs(job.output),
+            needs=tuple(sorted(places[j] for j in workflow.dag.dependencies[job] if j in places)),
+            gpus=_number(job.resources.get("gpu")) or 0,
+            threads=rule_threads(workflow, job.rule),
+            minutes=_number(job.resources.get("runtime")),
+        )
+        for job in chosen
+    ]
+
+
+def rule_threads(workflow: Any, rule: Any) -> int:
+    """Threads a rule's jobs get: what it asks for, on this machine no more than --cores.
+
+    A dry run for a cluster has one core, and would show every job with one thread.
+    """
+    asked = _number(rule.resources.get("_cores")) or 1
+    cores = workflow.global_resources["_cores"].value
+    return min(asked, cores) if is_local(workflow) and cores else asked
+
+
+def whole_plan(workflow: Any, target: str = "all") -> list[Job]:
+    """All jobs behind the rule `target`, finished or not, found from the rules alone.
+
+    Snakemake's own plan holds what one command asks for; the record of the study's budget must
+    not hang on that.
+    """
+    return _Walk(workflow).jobs(workflow.get_rule(target).expand_input(Wildcards())[0])
+
+
+def plain(jobs: Iterable[Job]) -> list[tuple]:
+    """Jobs as plain values for a rule's params: what `budget_files.write_budget` reads."""
+    return [
+        (j.rule, dict(j.wildcards), [list(o) for o in j.outputs], list(j.needs), j.gpus, j.threads)
+        for j in jobs
+    ]
+
+
+class _Walk:
+    """From target files to jobs, through the rules' outputs and inputs."""
+
+    def __init__(self, workflow: Any):
+        self.workflow = workflow
+        self.rules = [rule for rule in workflow.rules if rule.output]
+        self.found: list[Job] = []
+        self.places: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self.makers: dict[str, int | None] = {}
+
+    def jobs(self, files: Iterable[Any]) -> list[Job]:
+        for file in files:
+            self.maker(str(file))
+        return self.found
+
+    def maker(self, path: str) -> int | None:
+        """Position of the job that makes a file; None for a file that no rule makes."""
+        if path not in self.makers:
+            rule = next((rule for rule in self.rules if rule.is_producer(path)), None)
+            self.makers[path] = None if rule is None else self.job(rule, path)
+        return self.makers[path]
+
+    def job(self, rule: Any, path: str) -> int:
+        wildcards = Wildcards(fromdict=rule.get_wildcards(path))
+        key = (rule.name, tuple(sorted(wildcards.items())))
+        if key not in self.places:
+            inputs = rule.expand_input(wildcards)[0]
+            needs = {self.maker(str(file)) for file in inputs} - {None}
+            self.places[key] = len(self.found)
+            self.found.append(
+                Job(
+                    rule=rule.name,
+                    wildcards=dict(wildcards),
+                    outputs=_outputs(rule.expand_output(wildcards)[0]),
+                    needs=tuple(sorted(needs)),
+                    gpus=_number(rule.resources.get("gpu")) or 0,
+                    threads=_number(rule.resources.get("_cores")) or 1,
+                )
+            )
+        return self.places[key]
+
+
+def benchmark_patterns(workflow: Any) -> dict[str, tuple[str, list[str]]]:
+    """Rule -> its benchmark file, and the records beside its outputs; both with {wildcards}."""
+    return {
+        rule.name: (str(rule.benchmark), _records(rule.output))
+        for rule in workflow.rules
+        if rule.benchmark
+    }
+
+
+def _records(outputs: Iterable[Any]) -> list[str]:
+    return [
+        f"{file}/provenance.json" if is_flagged(file, "directory") else f"{file}.provenance.json"
+        for file in outputs
+    ]
+
+
+def _outputs(files: Iterable[Any]) -> tuple[tuple[str, bool], ...]:
+    return tuple((PurePath(str(file)).name, bool(is_flagged(file, "temp"))) for file in files)
+
+
+def _number(resource: Any) -> int | None:
+    """A resource's number; None for one that is missing, a text, or only known per job."""
+    if isinstance(resource, Resource):
+        resource = None if resource.is_evaluable() else resource.value
+    return resource if isinstance(resource, int) else None
