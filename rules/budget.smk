@@ -8,8 +8,9 @@ the whole study, whatever is finished. `runtime` and `mem_mb` of rules come from
 
 import planning
 from memloc.actual import finished_jobs
-from memloc.budget import CostModel, Job, make_budget, refusal
+from memloc.budget import make_budget, refusal
 from memloc.budget_text import budget_text
+from memloc.cost_model import CostModel, Job
 from memloc.sizes import Sizes
 
 SIZES = Sizes(config, TASKS, RESULTS, RESOURCES)

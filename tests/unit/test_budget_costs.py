@@ -14,8 +14,9 @@ from pandas import DataFrame
 
 from memloc import budget_text, costs, rates
 from memloc.actual import compare, finished_jobs, second_half
-from memloc.budget import COLUMNS, CostModel, Job, make_budget, refusal, table
+from memloc.budget import COLUMNS, make_budget, refusal, table
 from memloc.budget_files import write_actual, write_budget
+from memloc.cost_model import CostModel, Job
 from memloc.sizes import KNOWN_MODELS, Sizes, layer_size
 from memloc.tables import read_tsv
 from memloc.tasks import load_task

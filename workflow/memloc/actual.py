@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memloc.budget import HOUR, CostModel, Job
+from memloc.budget import HOUR
+from memloc.cost_model import CostModel, Finished, Job
 from memloc.costs import stage_of
 from memloc.files import read_json
 from memloc.rates import cpu_threads
@@ -17,8 +18,6 @@ COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hour
 READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
 
 WILDCARD = re.compile(r"{(\w+)[^}]*}")
-
-Finished = tuple[Job, str | None, float, float]
 
 
 def finished_jobs(

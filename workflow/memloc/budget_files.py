@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from memloc import actual, budget
+from memloc.cost_model import CostModel, Job
 from memloc.rates import local_gpu
 from memloc.sizes import Sizes
 from memloc.tables import read_tsv, write_tsv
@@ -30,11 +31,11 @@ def write_budget(
     benchmarks lie, see `actual.finished_jobs`; `device`: on which it runs, if that is known.
     """
     jobs = [
-        budget.Job(rule, wildcards, tuple(map(tuple, outputs)), tuple(needs), gpu, threads)
+        Job(rule, wildcards, tuple(map(tuple, outputs)), tuple(needs), gpu, threads)
         for rule, wildcards, outputs, needs, gpu, threads in plan
     ]
     # A machine without a GPU may be a cluster's front end, so that only a GPU is taken as such.
-    model = budget.CostModel(
+    model = CostModel(
         Sizes(config, tasks, **folders),
         device,
         actual.finished_jobs(patterns),

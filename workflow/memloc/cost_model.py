@@ -1,0 +1,129 @@
+"""The cost model at work: seconds, memory and disk of a job, calibrated by finished ones.
+
+Planning imports this module, and nothing here or below may import torch or pandas.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from memloc.costs import STAGES, Facts, Work, on_device, stage_of
+from memloc.errors import MemlocError
+from memloc.rates import Calibration, Factor, Measurement, default_rate, pick_device
+from memloc.schedule import Item
+from memloc.sizes import Sizes
+
+REQUESTED = "requested runtime"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of a plan.
+
+    outputs: name of each output file and whether it is temporary; needs: positions of the jobs
+    it waits for; minutes: the run time its rule asks for, where that is known.
+    """
+
+    rule: str
+    wildcards: Mapping[str, str]
+    outputs: tuple[tuple[str, bool], ...] = ()
+    needs: tuple[int, ...] = ()
+    gpus: int = 0
+    threads: int = 1
+    minutes: float | None = None
+
+    def __str__(self) -> str:
+        seed = self.wildcards.get("seed")
+        named = [self.wildcards[key] for key in ("task", "model") if key in self.wildcards]
+        return " ".join([self.rule, *named, *([f"seed{seed}"] if seed else [])])
+
+
+# A finished job, its device in words, its seconds, and when it ended.
+Finished = tuple[Job, str | None, float, float]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Expected seconds of a job, and the factor it came from."""
+
+    stage: str
+    seconds: float
+    factor: Factor
+
+
+class CostModel:
+    """Predicts seconds of jobs: work, by the rates of a device, by what was measured."""
+
+    def __init__(
+        self,
+        sizes: Sizes,
+        named_device: str | None = None,
+        finished: Iterable[Finished] = (),
+        local: bool = False,
+    ):
+        """`finished`: job, its device, seconds and end; `local`: jobs run on this machine."""
+        self.sizes = sizes
+        finished = list(finished)
+        places = [Measurement("", None, device, 0, 0, end) for _, device, _, end in finished]
+        self.device, self.device_basis = pick_device(named_device, places, local)
+        self.measured = [
+            Measurement(
+                stage_of(job.rule),
+                job.wildcards.get("model"),
+                device,
+                seconds,
+                self.base_seconds(job, device or self.device),
+                end,
+            )
+            for job, device, seconds, end in finished
+            if stage_of(job.rule)
+        ]
+        self.calibration = Calibration(self.measured, self.device, on_device)
+
+    def base_seconds(self, job: Job, device: str | None = None) -> float:
+        """Seconds by the default rates of a device, nothing measured."""
+        facts = Facts(job.wildcards, self.sizes)
+        precision = facts.settings["precision"]
+        rate = default_rate(device or self.device, precision, job.threads)
+        return self.work(job).duration(rate)
+
+    def work(self, job: Job) -> Work:
+        """The work of a job; MemlocError for a rule without an entry in costs.STAGES."""
+        stage = stage_of(job.rule)
+        if stage is None:
+            raise MemlocError(
+                f"rule {job.rule}: the cost model has no entry for it. Add one to STAGES in "
+                "workflow/memloc/costs.py."
+            )
+        return STAGES[stage].work(Facts(job.wildcards, self.sizes))
+
+    def estimate(self, job: Job) -> Estimate:
+        """Expected seconds of a job; a rule without an entry takes the time it asks for."""
+        stage = stage_of(job.rule)
+        if stage is None:
+            seconds = 60 * (job.minutes or 10)
+            return Estimate(job.rule, seconds, Factor(1.0, REQUESTED, least=2.0))
+        factor = self.calibration.factor(stage, job.wildcards.get("model"))
+        return Estimate(stage, self.base_seconds(job) * factor.value, factor)
+
+    def minutes(self, job: Job, margin: float = 1.5, least: int = 10) -> int:
+        """Minutes to ask a cluster for: the upper end of the estimate with a margin."""
+        estimate = self.estimate(job)
+        high = estimate.seconds * estimate.factor.interval(1) * margin / 60
+        return max(least, 5 * -(-int(high) // 5))
+
+    def megabytes(self, job: Job) -> int:
+        """MB of host memory to ask for."""
+        stage = STAGES[stage_of(job.rule)]
+        return 100 * -(-int(stage.megabytes(Facts(job.wildcards, self.sizes))) // 100)
+
+    def item(self, job: Job) -> Item:
+        """The job as the scheduler sees it."""
+        kept = passing = scratch = 0.0
+        name = stage_of(job.rule)
+        if name:
+            facts, stage = Facts(job.wildcards, self.sizes), STAGES[name]
+            scratch = stage.scratch(facts)
+            for output, temporary in job.outputs:
+                passing += stage.bytes_of(facts, output) * temporary
+                kept += stage.bytes_of(facts, output) * (not temporary)
+        return Item(self.estimate(job).seconds, job.needs, job.gpus, kept, passing, scratch)
