@@ -3,6 +3,7 @@
 Planning imports this module, and nothing here or below may import torch or pandas.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from memloc.schedule import Item
 from memloc.sizes import Sizes
 
 REQUESTED = "requested runtime"
+MARGIN, LEAST_MINUTES = 1.5, 10  # of run times asked for
 
 
 @dataclass(frozen=True)
@@ -105,16 +107,16 @@ class CostModel:
         factor = self.calibration.factor(stage, job.wildcards.get("model"))
         return Estimate(stage, self.base_seconds(job) * factor.value, factor)
 
-    def minutes(self, job: Job, margin: float = 1.5, least: int = 10) -> int:
-        """Minutes to ask a cluster for: the upper end of the estimate with a margin."""
+    def minutes(self, job: Job) -> int:
+        """Minutes to ask a cluster for: the upper end of the estimate, some margin at least."""
         estimate = self.estimate(job)
-        high = estimate.seconds * estimate.factor.interval(1) * margin / 60
-        return max(least, 5 * -(-int(high) // 5))
+        high = estimate.seconds * max(estimate.factor.interval(1), MARGIN) / 60
+        return LEAST_MINUTES + 5 * math.ceil(high / 5)
 
     def megabytes(self, job: Job) -> int:
         """MB of host memory to ask for."""
         stage = STAGES[stage_of(job.rule)]
-        return 100 * -(-int(stage.megabytes(Facts(job.wildcards, self.sizes))) // 100)
+        return 100 * math.ceil(stage.megabytes(Facts(job.wildcards, self.sizes)) / 100)
 
     def item(self, job: Job) -> Item:
         """The job as the scheduler sees it."""

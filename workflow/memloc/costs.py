@@ -20,7 +20,8 @@ SCRIPT = 4.0  # seconds to start a script that needs neither
 MAIN, RETRAINING, CONTROL = "main", "retraining", "control"  # entries of the paper's account
 SMALL = 20e3  # bytes of a table
 HOST_MB = 3000  # of a process with torch and a device's libraries
-WINDOWS_MB = 24_000  # asked for windows trained side by side, whose groups adapt to it
+# Windows trained side by side: parameters that fit a GPU of 80 GB at 16 bytes each.
+LARGEST_GROUP = 4.2e9
 # Probes: shares of the rows they train on, label kinds, and calls of a layer that a step is worth.
 PROBE_ROWS, PROBE_KINDS, PROBE_CALLS = 0.7, 3, 3
 CHECKPOINTS = ("final", "memorised")
@@ -259,16 +260,21 @@ def training_memory(facts: Facts) -> float:
     return HOST_MB + 1.3 * (state + kept) / 1e6
 
 
-def window_state(facts: Facts) -> float:
-    """Weights and moments of a job's windows, of the epoch saved and the one before."""
+def window_parameters(facts: Facts) -> float:
+    """Parameters that a job's windows own, as many as are trained at once."""
     windows = named_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
     opened = window_layers(windows, facts.model.layers)[1]
-    return 2 * 12 * opened * facts.model.layer_parameters
+    return min(LARGEST_GROUP, opened * facts.model.layer_parameters)
+
+
+def window_state(facts: Facts) -> float:
+    """Weights and moments of a job's windows, of the epoch saved and the one before."""
+    return 2 * 12 * window_parameters(facts)
 
 
 def window_memory(facts: Facts) -> float:
-    """Host MB for the windows of a job; it trains fewer at once where that exceeds the limit."""
-    return min(WINDOWS_MB, HOST_MB + 1.3 * window_state(facts) * 16 / 24 / 1e6)
+    """Host MB: moments pass through it when they are saved. On a CPU, fewer windows at once."""
+    return HOST_MB + 1.2 * 8 * window_parameters(facts) / 1e6
 
 
 def state_bytes(facts: Facts) -> float:
