@@ -61,6 +61,7 @@ class Budget:
     makespans: list[Makespan]
     chain: list[Job]
     chain_hours: float
+    device: str
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -103,6 +104,7 @@ def make_budget(jobs: Sequence[Job], model: CostModel, gpus: Iterable[int]) -> B
         ],
         chain=[jobs[i] for i in chain],
         chain_hours=sum(items[i].seconds for i in chain) / HOUR,
+        device=model.device,
         notes=_notes(jobs, model),
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from memloc.budget import GB, Budget, Row
 from memloc.costs import CONTROL, MAIN, RETRAINING, STAGES
+from memloc.rates import is_cpu
 
 # Section 3 and Appendix D, on GTX 1080/2080 Ti: runs per model, and hours of one.
 PAPER = {
@@ -107,13 +108,18 @@ def _basis(row: Row) -> str:
 
 
 def _makespans(budget: Budget) -> list[str]:
-    return _align(
+    # without a GPU, the jobs that ask for one share the processor
+    cpu = is_cpu(budget.device)
+    lead, places = ("", ("GPU job", "GPU jobs")) if cpu else ("on ", ("GPU", "GPUs"))
+    lines = [
         [
-            [f"on {_count(span.gpus, 'GPU')}:", _span(span.hours), f"peak disk {_bytes(span.disk)}"]
-            for span in budget.makespans
-        ],
-        left=(0, 1, 2),
-    )
+            f"{lead}{span.gpus:,} {places[span.gpus > 1]}{' at once' * cpu}:",
+            _span(span.hours),
+            f"peak disk {_bytes(span.disk)}",
+        ]
+        for span in budget.makespans
+    ]
+    return _align(lines, left=(0, 1, 2))
 
 
 def _chain(budget: Budget) -> str:
