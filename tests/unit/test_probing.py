@@ -299,3 +299,15 @@ def test_original_labels_by_index(tmp_path):
     assert found.tolist() == [UNKNOWN, 0, 1]
     with pytest.raises(MemlocError, match="original_label 'b'"):
         original_labels(tmp_path / "p.parquet", torch.tensor([7]), ["a"])
+
+
+def test_threads_do_not_change_results():
+    targets, states = data()
+    one = Probing(targets, [1, 2], RECIPE, CPU).run(places(states))
+    torch.set_num_threads(2)
+    try:
+        two = Probing(targets, [1, 2], RECIPE, CPU).run(places(states))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    pd.testing.assert_frame_equal(one, two)

@@ -341,7 +341,7 @@ def _each_in_a_thread(device: torch.device) -> Iterator[Callable[..., None]]:
         return
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             yield lambda work, items: list(pool.map(work, items))
     finally:
         torch.set_num_threads(threads)

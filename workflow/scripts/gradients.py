@@ -1,0 +1,18 @@
+"""Forgetting gradients of one fine-tuned model."""
+
+from jobs import job
+from memloc.finetuning import Reading
+from memloc.per_layer import gradient_checkpoints
+
+with job(snakemake):
+    gradient_checkpoints(
+        data=snakemake.input.data,
+        memorised=snakemake.input.memorised,
+        frozen=snakemake.input.frozen,
+        table=snakemake.output[0],
+        reading=Reading(**snakemake.params.reading),
+        objective=snakemake.params.objective,
+        batch_tokens=snakemake.params.batch_tokens,
+        precision=snakemake.params.precision,
+        seed=snakemake.params.seed,
+    )

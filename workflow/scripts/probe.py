@@ -1,0 +1,20 @@
+"""Probes of every layer of one fine-tuned model."""
+
+from jobs import job
+from memloc.finetuning import Reading
+from memloc.per_layer import probe_checkpoints
+from memloc.probe_stack import ProbeRecipe
+
+with job(snakemake):
+    probe_checkpoints(
+        data=snakemake.input.data,
+        memorised=snakemake.input.memorised,
+        frozen=snakemake.input.frozen,
+        table=snakemake.output[0],
+        reading=Reading(**snakemake.params.reading),
+        recipe=ProbeRecipe(**snakemake.params.recipe),
+        seeds=snakemake.params.seeds,
+        states=snakemake.params.states,
+        batch_tokens=snakemake.params.batch_tokens,
+        precision=snakemake.params.precision,
+    )
