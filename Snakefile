@@ -15,6 +15,8 @@ include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/windows.smk"
+include: "rules/gradients.smk"
+include: "rules/probes.smk"
 include: "rules/pictures.smk"
 include: "rules/report.smk"
 

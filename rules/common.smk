@@ -137,6 +137,12 @@ def retraining_recipe(wildcards):
     return {key: value for key, value in chosen.items() if key != "batch"}
 
 
+def probe_recipe():
+    """How a probe is built and trained."""
+    others = ("seeds", "states", "batch_tokens")
+    return {key: value for key, value in config["probing"].items() if key not in others}
+
+
 def layer_count(model):
     """Layers of a model: as config says, else as its retrieved config.json does."""
     known = model_source(model).get("layers")

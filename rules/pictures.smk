@@ -8,6 +8,8 @@ from memloc.files import sha256
 TECHNIQUE_TABLES = {
     "swapping": f"{RUN}/swap.tsv",
     "retraining": f"{RUN}/retrain.tsv",
+    "gradients": f"{RUN}/gradients.tsv",
+    "probing": f"{RUN}/probes.tsv",
 }
 WINDOW_TECHNIQUES = [t for t in ("swapping", "retraining") if t in TECHNIQUE_TABLES]
 COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate

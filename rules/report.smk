@@ -26,6 +26,7 @@ rule summarise:
         runtime=minutes(10),
     params:
         runs=[run for name in TECHNIQUE_TABLES for run in run_list(technique=name)],
+        options={"gradients": {"variant": config["gradients"]["variant"]}},
         code=CODE("summary"),
     script:
         "../workflow/scripts/summarise.py"

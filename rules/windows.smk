@@ -33,7 +33,7 @@ rule swap:
         reading=reading,
         precision=config["precision"],
         seed=config["data_seed"],
-        code=CODE("swapping"),
+        code=CODE("localisation"),
     script:
         "../workflow/scripts/swap.py"
 

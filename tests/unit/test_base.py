@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import ROOT
 from memloc import fingerprint as fingerprints
 from memloc.errors import MemlocError
 from memloc.files import atomic, require_space, write_json
@@ -98,7 +98,7 @@ def package(tmp_path, monkeypatch):
     (tmp_path / "memloc").mkdir()
     for name, text in {
         "top": "from memloc.middle import f\nx = f()\n",
-        "middle": '"""Doc."""\nfrom memloc import bottom\n\n\ndef f():\n    """Doc."""\n    return 1\n',
+        "middle": '"""Doc."""\nfrom memloc import bottom\ndef f():\n    """Doc."""\n    return 1\n',
         "bottom": "y = 2\n",
         "beside": "z = 3\n",
     }.items():

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tiny import FAMILIES, N_LAYERS, tiny_model
 from torch import nn
 
 from memloc.errors import MemlocError
@@ -15,6 +14,7 @@ from memloc.models import (
     load_pretrained,
     weights_hash,
 )
+from tiny import FAMILIES, N_LAYERS, tiny_model
 
 
 @pytest.fixture(params=FAMILIES)

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from tiny import tiny_model
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
@@ -12,6 +11,7 @@ from memloc import pretrained
 from memloc.errors import MemlocError
 from memloc.models import head_names, load_pretrained
 from memloc.pretrained import retrieve_model
+from tiny import tiny_model
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def tiny_model(family: str, seed: int = 0, dropout: float = 0.1) -> PreTrainedMo
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
-        for name, parameter in model.named_parameters():
+        for parameter in model.parameters():
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, std=0.3)
     return model.eval()

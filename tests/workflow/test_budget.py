@@ -11,13 +11,13 @@ from study import copy_workflow, snakemake, write_study
 from memloc.tables import read_tsv
 
 INCLUDE = 'include: "rules/common.smk"\n'
-BUDGET = 'include: "rules/budget.smk"\n'
+BUDGET = 'include: "rules/costs.smk"\ninclude: "rules/budget.smk"\n'
 
 
 def with_budget(folder: Path) -> Path:
     snakefile = folder / "Snakefile"
     text = snakefile.read_text()
-    if BUDGET not in text:
+    if "rules/budget.smk" not in text:
         snakefile.write_text(text.replace(INCLUDE, INCLUDE + BUDGET))
     return folder
 

@@ -184,14 +184,12 @@ def gradients(facts: Facts) -> Work:
 
 def probing(facts: Facts) -> Work:
     """States of all layers in one pass, then every probe of every layer side by side."""
-    recipe = facts.settings.get("probing", {})
-    epochs, batch = recipe.get("epochs", 100), recipe.get("batch_size", 32)
-    hidden, seeds = recipe.get("hidden", 128), recipe.get("seeds", 5)
-    task, model = facts.task, facts.model
-    probes = (model.layers + 1) * PROBE_KINDS * (len(seeds) if isinstance(seeds, list) else seeds)
-    rows = PROBE_ROWS * task.train * epochs
+    recipe, task, model = facts.settings["probing"], facts.task, facts.model
+    # layers 0..L of theta_M2, and layer 1 of theta_F
+    probes = (model.layers + 2) * PROBE_KINDS * len(recipe["seeds"])
+    rows, hidden = PROBE_ROWS * task.train * recipe["epochs"], recipe["hidden"]
     flops = 6 * rows * probes * (model.width * hidden + hidden * hidden)
-    training_probes = Work(flops, PROBE_CALLS * rows / batch)
+    training_probes = Work(flops, PROBE_CALLS * rows / recipe["batch_size"])
     return prediction(facts, 2 * task.train) + training_probes + Work(seconds=2 * START)
 
 
@@ -307,7 +305,7 @@ STAGES: dict[str, Stage] = {
     ),
     "gather_retrained": Stage(constant(SCRIPT + 4), example_bytes),
     "gradients": Stage(gradients, megabytes=models_memory(4), on_device=True),
-    "probes": Stage(probing, scratch=state_bytes, megabytes=models_memory(3), on_device=True),
+    "probe": Stage(probing, scratch=state_bytes, megabytes=models_memory(3), on_device=True),
     "summarise": Stage(constant(SCRIPT + 2)),
     "summarise_training": Stage(constant(SCRIPT + 2)),
     "correlate": Stage(constant(SCRIPT + 20)),

@@ -14,6 +14,10 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.files import read_json
+from memloc.gradient_variants import COLUMNS as GRADIENT_COLUMNS
+from memloc.gradient_variants import gradient_weights
+from memloc.probe_weights import COLUMNS as PROBE_COLUMNS
+from memloc.probe_weights import probe_weights
 from memloc.tables import COLUMNS as TABLES
 from memloc.tables import read_tsv, write_tsv
 from memloc.weights import mean_mcog, mean_weights, one_layer_maximum, window_weights
@@ -66,11 +70,11 @@ TECHNIQUES = {
             window_weights, windows=True, quantity="mean memorisation error",
         ),
         Technique(
-            "gradients", "Forgetting gradients", "gradients.tsv", ("layer", "weight"),
-            given_weights, quantity="share of the gradient norm",
+            "gradients", "Forgetting gradients", "gradients.tsv",
+            tuple(GRADIENT_COLUMNS), gradient_weights, quantity="share of the gradient norm",
         ),
         Technique(
-            "probing", "Probing", "probes.tsv", ("layer", "weight"), given_weights,
+            "probing", "Probing", "probes.tsv", tuple(PROBE_COLUMNS), probe_weights,
             quantity=r"increase of probe $F_1$",
         ),
     )

@@ -20,4 +20,9 @@ with job(snakemake):
             snakemake.params.seed,
         )
     else:
-        summarise(snakemake.input, snakemake.params.runs, dict(snakemake.output.items()))
+        summarise(
+            snakemake.input,
+            snakemake.params.runs,
+            dict(snakemake.output.items()),
+            options=snakemake.params.options,
+        )

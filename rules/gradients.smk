@@ -1,0 +1,37 @@
+"""Forgetting gradients.
+
+In: theta_M1 of one seed and theta_F of its task and model. Out: gradients.tsv, the weight of every
+layer under all eight variants of post-processing (norm x less clean x over frozen).
+"""
+
+
+rule gradients:
+    """Norms per layer of the gradient that would forget the noisy labels."""
+    input:
+        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        memorised=ancient(f"{RUN}/perturbed/memorised"),
+        memorised_digest=f"{RUN}/perturbed/memorised.sha256",
+        frozen=ancient(f"{RESULTS}/{{task}}/{{model}}/frozen/final"),
+        frozen_digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
+    output:
+        f"{RUN}/gradients.tsv",
+    log:
+        f"logs/{RUN}/gradients.log",
+    benchmark:
+        f"benchmarks/{RUN}/gradients.tsv"
+    conda:
+        "../envs/memloc.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=mem(10000),
+        runtime=minutes(60),
+        gpu=1,
+    params:
+        objective=config["gradients"]["objective"],
+        batch_tokens=config["gradients"]["batch_tokens"],
+        reading=reading,
+        precision=config["precision"],
+        seed=config["data_seed"],
+        code=CODE("gradients"),
+    script:
+        "../workflow/scripts/gradients.py"

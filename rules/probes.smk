@@ -1,0 +1,38 @@
+"""Probing.
+
+In: theta_M2 of one seed and theta_F of its task and model. Out: probes.tsv, F1 of noise probes and
+of probes for both kinds of labels, by layer (0..L of theta_M2, 1 of theta_F) and probe seed.
+"""
+
+
+rule probe:
+    """Train all probes of one fine-tuned model together."""
+    input:
+        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        memorised=ancient(f"{RUN}/perturbed/final"),
+        memorised_digest=f"{RUN}/perturbed/final.sha256",
+        frozen=ancient(f"{RESULTS}/{{task}}/{{model}}/frozen/final"),
+        frozen_digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
+    output:
+        f"{RUN}/probes.tsv",
+    log:
+        f"logs/{RUN}/probe.log",
+    benchmark:
+        f"benchmarks/{RUN}/probe.tsv"
+    conda:
+        "../envs/memloc.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=mem(12000),
+        runtime=minutes(240),
+        gpu=1,
+    params:
+        recipe=probe_recipe(),
+        seeds=config["probing"]["seeds"],
+        states=config["probing"]["states"],
+        batch_tokens=config["probing"]["batch_tokens"],
+        reading=reading,
+        precision=config["precision"],
+        code=CODE("probing", "states"),
+    script:
+        "../workflow/scripts/probe.py"

@@ -1,0 +1,91 @@
+"""Bad input stops with an error that names key or row, value and remedy, before any training."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from study import snakemake, write_study
+from transformers import AutoModelForSequenceClassification
+
+RUN = Path("results/toy/tiny/seed1")
+
+
+def study_with(folder, path, value):
+    write_study(folder)
+    study = yaml.safe_load((folder / "study.yaml").read_text())
+    place = study
+    for key in path[:-1]:
+        place = place.setdefault(key, {})
+    place[path[-1]] = value
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("training", "epoch"), 3, ["training.epoch", "did you mean 'epochs'"]),
+        (("seeds",), [1], ["unknown key 'seeds'"]),
+        (("tasks",), ["toyy"], ["toyy", "toy"]),
+        (("models",), ["tinny"], ["tinny", "did you mean 'tiny'", "model_sources"]),
+        (("perturbation", "ratio"), 1.0, ["perturbation.ratio", "1.0"]),
+        (("perturbation", "ratio"), 0, ["perturbation.ratio", "0"]),
+        (("precision",), "float16", ["precision", "float16", "bfloat16"]),
+        (("model_sources", "tiny"), {"label": "x"}, ["model_sources.tiny", "hub, folder"]),
+    ],
+)
+def test_bad_configuration_stops_the_plan(tmp_path, path, value, words):
+    done = snakemake(study_with(tmp_path, path, value), "--dry-run", check=False)
+    assert done.returncode
+    for word in words:
+        assert word in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def failing(folder: Path, *targets: str) -> str:
+    done = snakemake(folder, *targets, check=False)
+    assert done.returncode
+    assert not (folder / RUN).exists(), "training had begun"
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("w0 w1,maybe", ["train.csv", "maybe", "yes"]),
+        (",yes", ["toy", "empty", "drop_empty"]),
+    ],
+)
+def test_bad_rows_stop_before_training(tmp_path, row, words):
+    folder = write_study(tmp_path)
+    path = folder / "my-tasks/toy/train.csv"
+    path.write_text(path.read_text() + row + "\n")
+    said = failing(folder)
+    for word in words:
+        assert word in said, said[-3000:]
+
+
+def test_too_few_examples_of_a_class(tmp_path):
+    folder = write_study(tmp_path, perturbation={"ratio": 0.01})
+    said = failing(folder)
+    assert "yes" in said and "perturbation.ratio" in said, said[-3000:]
+
+
+def test_incomplete_model_is_refused(tmp_path):
+    folder = write_study(tmp_path)
+    model = AutoModelForSequenceClassification.from_pretrained(folder / "tiny-bert")
+    weights = model.state_dict()
+    weights = {k: v for k, v in weights.items() if "layer.1.output" not in k}
+    model.save_pretrained(folder / "tiny-bert", state_dict=weights)
+    said = failing(folder)
+    assert "tiny-bert" in said and "lacks weights beyond the head's" in said
+
+
+def test_one_class_is_refused(tmp_path):
+    folder = write_study(tmp_path)
+    path = folder / "my-tasks/toy.yaml"
+    task = yaml.safe_load(path.read_text())
+    task["labels"] = ["yes"]
+    path.write_text(yaml.safe_dump(task))
+    done = snakemake(folder, "--dry-run", check=False)
+    assert done.returncode and "toy.yaml" in done.stdout and "labels" in done.stdout
