@@ -60,5 +60,5 @@ def report(title: str, medians: dict[str, float], ours: str, scale: dict[str, fl
     print(f"{title}")
     for name, value in whole.items():
         ratio = "" if name == ours else f"   {value / whole[ours]:.1f} x ours"
-        print(f"  {name:<32} {value:9.2f} s{ratio}")
+        print(f"  {name:<32} {value:9.4g} s{ratio}")
     return {name: value / whole[ours] for name, value in whole.items() if name != ours}

@@ -120,11 +120,12 @@ def time_gradients(size: SimpleNamespace, device: torch.device, precision: str, 
     few = chosen.select(torch.arange(max(1, size.examples // 8)))
 
     def ours() -> None:
-        gradients.add_mean_gradient(model, chosen, 0, 4096, precision, "loss", 1.0)
+        gradients.add_mean_gradient(model, chosen, 1.0, 0, 4096, precision, "loss")
 
     def apart() -> None:
-        with autocast(precision, device):
-            gradients.one_at_a_time(model, few)
+        for row in range(len(few)):
+            one = few.select(torch.tensor([row]))
+            gradients.add_mean_gradient(model, one, 1.0 / len(few), 0, 1, precision, "loss")
 
     medians = common.compare({"batches": ours, "one example at a time": apart})
     scale = {"one example at a time": len(chosen) / len(few)}

@@ -61,15 +61,17 @@ def one_at_a_time(targets, states, kind, seed, recipe):
         return f1_score(parts["test"][1], model.eval()(parts["test"][0]).argmax(-1), **options)
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--sample", type=int, default=6, help="probes trained one at a time")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     torch.set_num_threads(chosen.threads)
+    device = torch.device(chosen.device)
     generator = torch.Generator().manual_seed(0)
     n = chosen.examples
     original = torch.randint(0, CLASSES, (n,), generator=generator)
@@ -86,7 +88,7 @@ def main():
 
     def together():
         places = [Place("theta_M2", layer, states[layer]) for layer in range(PLACES)]
-        Probing(targets, SEEDS, recipe, torch.device("cpu")).run(places)
+        Probing(targets, SEEDS, recipe, device).run(places)
 
     def apart():
         torch.set_num_threads(1)
@@ -95,7 +97,7 @@ def main():
         torch.set_num_threads(chosen.threads)
 
     medians = common.compare({"together (ours)": together, "one at a time": apart})
-    print(common.machine())
+    print(common.machine(device))
     common.report(
         f"{len(probes)} probes, width {chosen.width}, {n} examples, {chosen.epochs} epochs "
         f"(one at a time: {len(sample)} trained, time scaled)",

@@ -25,7 +25,7 @@ from common import machine, report, seconds
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
-from memloc.devices import pick_device
+from memloc.devices import autocast, pick_device
 from memloc.encoding import Examples, collate
 from memloc.memory import group_windows, reuse_memory
 from memloc.models import find_layers
@@ -34,7 +34,7 @@ from memloc.retraining import measure_cost
 from memloc.variants import SharedModel
 from memloc.windows import Window, all_windows
 
-BATCH, TOKENS = 8, 24
+BATCH = 8
 OURS = "side by side"
 RECIPE = Recipe(5, 3e-5, BATCH, 0.1, 0.01, 1.0, train_head=False)
 
@@ -52,10 +52,10 @@ def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:
     return BertForSequenceClassification(config)
 
 
-def random_examples(steps: int) -> Examples:
+def random_examples(steps: int, tokens: int) -> Examples:
     generator = torch.Generator().manual_seed(1)
     rows = steps * BATCH
-    ids = torch.randint(1000, 20_000, (rows, TOKENS), generator=generator)
+    ids = torch.randint(1000, 20_000, (rows, tokens), generator=generator)
     labels = torch.randint(0, 2, (rows,), generator=generator)
     return Examples(ids.tolist(), labels, torch.zeros(rows).bool(), torch.arange(rows))
 
@@ -63,7 +63,15 @@ def random_examples(steps: int) -> Examples:
 class OneWindow:
     """An ordinary training loop for one window."""
 
-    def __init__(self, memorised: nn.Module, pretrained: nn.Module, window: Window, sensible: bool):
+    def __init__(
+        self,
+        memorised: nn.Module,
+        pretrained: nn.Module,
+        window: Window,
+        sensible: bool,
+        precision: str,
+    ):
+        self.precision = precision
         self.model = copy.deepcopy(memorised).train()
         layers, theirs = find_layers(self.model), find_layers(pretrained)
         chosen = range(window[0] - 1, window[1])
@@ -80,7 +88,9 @@ class OneWindow:
         )
 
     def step(self, inputs: dict[str, torch.Tensor], labels: torch.Tensor) -> None:
-        loss = nn.functional.cross_entropy(self.model(**inputs).logits, labels)
+        with autocast(self.precision, labels.device):
+            logits = self.model(**inputs).logits
+        loss = nn.functional.cross_entropy(logits.float(), labels)
         self.model.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.clipped, 1.0)
@@ -96,7 +106,8 @@ class Task:
             build(options.layers, options.width, seed).to(self.device) for seed in (1, 2)
         )
         self.steps, self.every = options.steps, options.every
-        self.examples = random_examples(1 + self.steps)
+        self.precision = options.precision
+        self.examples = random_examples(1 + self.steps, options.tokens)
         self.windows = all_windows(options.layers)
         self.batches = torch.arange(len(self.examples)).split(BATCH)
         self.shared = SharedModel(copy.deepcopy(self.memorised), own_head=False, seed=1)
@@ -112,7 +123,9 @@ class Task:
         labels = self.examples.labels[self.batches[0]].to(self.device)
         total = 0.0
         for window in chosen:
-            loop = OneWindow(self.memorised, self.pretrained, window, sensible)
+            loop = OneWindow(
+                self.memorised, self.pretrained, window, sensible, self.precision
+            )
             loop.step(self.inputs, labels)  # the optimiser makes its moments
             total += seconds(lambda loop=loop: self._repeat(loop, labels))
         # Cost grows with the window: scale by what a window's forward and backward passes do.
@@ -136,7 +149,7 @@ class Task:
                 find_layers(self.pretrained),
                 windows,
                 self.examples,
-                Setup(1, 0, "float32"),
+                Setup(1, 0, self.precision),
                 RECIPE,
             )
             self.shared.model.train()
@@ -155,6 +168,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--tokens", type=int, default=24)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
@@ -176,6 +191,7 @@ def main() -> None:
             times[name].append(work())
     print(machine(task.device))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         f"{len(task.windows)} windows in {len(task.groups)} group(s), {task.needed / 1e9:.1f} GB "
         f"together; peak of the process {peak:.1f} GB"
@@ -185,7 +201,7 @@ def main() -> None:
         f"{task.every}. window; medians of {options.repeats}, seconds per step of all windows"
     )
     medians = {name: statistics.median(values) for name, values in times.items()}
-    report(f"{options.layers} layers x {options.width}, {BATCH} x {TOKENS} tokens", medians, OURS)
+    report(f"{options.layers} layers x {options.width}, {BATCH} x {options.tokens} tokens", medians, OURS)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -169,8 +170,14 @@ def _report(row: dict[str, float], memorised: int | None, recipe: Recipe, labels
     )
 
 
-def check_pair(folders: list[str | Path]) -> None:
-    """Raise MemlocError unless the checkpoints share one tokenizer (theta_O against theta_M2)."""
-    hashes = {str(folder): sha256(Path(folder) / "tokenizer.json") for folder in folders}
-    if len(set(hashes.values())) > 1:
-        raise MemlocError(f"these checkpoints have different tokenizers: {', '.join(hashes)}")
+def check_pair(folders: Sequence[str | Path]) -> None:
+    """Raise MemlocError unless the checkpoints read texts alike (theta_O against theta_M2)."""
+    tokenizers = [load_tokenizer(folder) for folder in folders]
+    # Saving a tokenizer rewrites its files: what counts is its vocabulary and special tokens.
+    known = [(tokenizer.get_vocab(), tokenizer.all_special_ids) for tokenizer in tokenizers]
+    if any(other != known[0] for other in known):
+        names = ", ".join(map(str, folders))
+        raise MemlocError(
+            f"these checkpoints have different tokenizers: {names}; "
+            "both must come from the same pre-trained model: delete the one that doesn't"
+        )
