@@ -16,18 +16,18 @@ import argparse
 import tempfile
 from types import SimpleNamespace
 
+import torch
+
 import common
 import gradients
 import probing
 import retraining
-import torch
-from swapping import build, one_at_a_time
-
 from memloc.devices import autocast, pick_device
 from memloc.encoding import Examples, collate
 from memloc.models import freeze_embeddings
 from memloc.swapping import Swapper
 from memloc.training import Computing, Corpus, FineTuning, Recipe
+from swapping import build, one_at_a_time
 
 REAL = SimpleNamespace(layers=12, width=768, rows=8, tokens=64, steps=30, examples=512, probed=1000)
 TINY = SimpleNamespace(layers=2, width=64, rows=2, tokens=8, steps=2, examples=8, probed=200)
@@ -109,8 +109,8 @@ def time_retraining(size: SimpleNamespace, device: torch.device, precision: str)
         "(b) one, frozen parameters": lambda: task.one_at_a_time(True),
     }
     medians = {name: sorted(work() for _ in range(3))[1] for name, work in ways.items()}
-    title = f"  retraining {len(task.windows)} windows in {len(task.groups)} group(s), a step of all"
-    common.report(title, medians, retraining.OURS)
+    groups = f"{len(task.windows)} windows in {len(task.groups)} group(s)"
+    common.report(f"  retraining {groups}, a step of all", medians, retraining.OURS)
 
 
 def time_gradients(size: SimpleNamespace, device: torch.device, precision: str, top: float) -> None:

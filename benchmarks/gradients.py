@@ -9,11 +9,11 @@ Random weights of BERT's shape.
 
 import argparse
 
-import common
 import torch
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
+import common
 from memloc.encoding import Examples, collate
 from memloc.gradients import add_mean_gradient, train_only_layers
 

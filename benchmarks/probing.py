@@ -9,11 +9,11 @@ such small products. It trains a sample of the probes; its time is scaled to all
 
 import argparse
 
-import common
 import torch
 from sklearn.metrics import f1_score
 from torch import nn
 
+import common
 from memloc.encoding import Examples
 from memloc.probe_stack import ProbeRecipe
 from memloc.probing import Place, Probing, probe_targets, split_rows

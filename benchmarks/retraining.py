@@ -21,10 +21,10 @@ import resource
 import statistics
 
 import torch
-from common import machine, report, seconds
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
+from common import machine, report, seconds
 from memloc.devices import autocast, pick_device
 from memloc.encoding import Examples, collate
 from memloc.memory import group_windows, reuse_memory
@@ -123,9 +123,7 @@ class Task:
         labels = self.examples.labels[self.batches[0]].to(self.device)
         total = 0.0
         for window in chosen:
-            loop = OneWindow(
-                self.memorised, self.pretrained, window, sensible, self.precision
-            )
+            loop = OneWindow(self.memorised, self.pretrained, window, sensible, self.precision)
             loop.step(self.inputs, labels)  # the optimiser makes its moments
             total += seconds(lambda loop=loop: self._repeat(loop, labels))
         # Cost grows with the window: scale by what a window's forward and backward passes do.
@@ -201,7 +199,8 @@ def main() -> None:
         f"{task.every}. window; medians of {options.repeats}, seconds per step of all windows"
     )
     medians = {name: statistics.median(values) for name, values in times.items()}
-    report(f"{options.layers} layers x {options.width}, {BATCH} x {options.tokens} tokens", medians, OURS)
+    size = f"{options.layers} layers x {options.width}, {BATCH} x {options.tokens} tokens"
+    report(size, medians, OURS)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ in float32 and, where the processor multiplies it in hardware, in bfloat16.
 import argparse
 
 import torch
-from common import compare, machine, report
 from transformers import BertConfig, BertForSequenceClassification
 
+from common import compare, machine, report
 from memloc.devices import autocast, pick_device, resolve_precision
 from memloc.models import find_layers
 from memloc.swapping import Swapper

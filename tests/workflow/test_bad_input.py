@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from study import snakemake, write_study
 from transformers import AutoModelForSequenceClassification
+
+from study import snakemake, write_study
 
 RUN = Path("results/toy/tiny/seed1")
 

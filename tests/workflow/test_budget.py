@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from study import copy_workflow, snakemake, write_study
 
 from memloc.tables import read_tsv
+from study import copy_workflow, snakemake, write_study
 
 INCLUDE = 'include: "rules/common.smk"\n'
 BUDGET = 'include: "rules/costs.smk"\ninclude: "rules/budget.smk"\n'

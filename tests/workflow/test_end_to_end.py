@@ -10,8 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from study import N_LAYERS, ROOT, planned, snakemake, write_study
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from study import N_LAYERS, ROOT, planned, snakemake, write_study
 
 RUN = Path("results/toy/tiny/seed1")
 

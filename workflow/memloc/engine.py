@@ -89,7 +89,7 @@ class LayerStack:
         return returned[0] if isinstance(returned, tuple) else returned
 
     def leave(self, hidden: torch.Tensor, entry: Entry) -> torch.Tensor:
-        """Logits (copies * rows, classes) of stacked states after layer L, by norm, pooler, head."""
+        """Logits (copies * rows, classes) of states after layer L, by norm, pooler and head."""
         last = len(self.layers) - 1
 
         def inject(number: int, given: torch.Tensor, args: tuple, kwargs: dict) -> torch.Tensor:

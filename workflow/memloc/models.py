@@ -211,4 +211,3 @@ def check_compatible(ours: PreTrainedModel, theirs: PreTrainedModel, where: str)
 def layer_parameter_count(model: PreTrainedModel) -> int:
     """Parameters of one layer (all layers are alike)."""
     return _size(find_layers(model)[0])
-
