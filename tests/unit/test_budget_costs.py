@@ -12,8 +12,9 @@ import pytest
 import yaml
 from pandas import DataFrame
 
+from demo_record import later_half, read_record
 from memloc import budget_text, costs, rates
-from memloc.actual import compare, finished_jobs, second_half
+from memloc.actual import compare, finished_jobs
 from memloc.budget import COLUMNS, make_budget, refusal, table
 from memloc.budget_files import write_actual, write_budget
 from memloc.cost_model import CostModel, Job
@@ -23,7 +24,6 @@ from memloc.tasks import load_task
 
 ROOT = Path(__file__).parents[2]
 A100 = "NVIDIA A100-SXM4-40GB"
-RECORDED = ROOT / "tests/unit/data/demo_benchmarks.tsv"
 
 
 @pytest.fixture(scope="module")
@@ -416,30 +416,8 @@ def test_the_table_has_a_row_per_stage_span_and_chain(config, tasks, tmp_path):
 # --- calibrated by its first half, the second half within 30 % ---------------------------------
 
 
-def predict_later_half(jobs, config, tasks, folder="."):
-    """Predicted and actual seconds of the later half of a demo's jobs on its device."""
-    demo = yaml.safe_load((ROOT / "profiles/demo/study.yaml").read_text())
-    merged = {
-        key: {**config[key], **value} if isinstance(value, dict) else value
-        for key, value in ({**config, **demo}).items()
-        if not isinstance(value, dict) or key in config
-    }
-    sizes = Sizes(merged, tasks, Path(folder, "results/demo"), Path(folder, "resources"))
-    return second_half(jobs, lambda first: CostModel(sizes, None, first, local=False))["all"]
-
-
-def test_the_later_half_of_a_recorded_demo_is_predicted(config, tasks):
-    frame = read_tsv(RECORDED)
-    jobs = [
-        finished(
-            run(r.rule, r.task, r.model, str(r.seed), threads=rates.cpu_threads(r.device)),
-            r.seconds,
-            r.device,
-            r.ended,
-        )
-        for r in frame.itertuples()
-    ]
-    predicted, actual = predict_later_half(jobs, config, tasks)
+def test_the_later_half_of_a_recorded_demo_is_predicted():
+    predicted, actual = later_half(read_record())["all"]
     assert predicted == pytest.approx(actual, rel=0.3)
 
 
