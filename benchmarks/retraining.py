@@ -36,6 +36,7 @@ from memloc.windows import Window, all_windows
 
 BATCH = 8
 OURS = "side by side"
+WARM_UP = 3  # steps until moments, gradients and freed memory are all in use again
 RECIPE = Recipe(5, 3e-5, BATCH, 0.1, 0.01, 1.0, train_head=False)
 
 
@@ -107,7 +108,7 @@ class Task:
         )
         self.steps, self.every = options.steps, options.every
         self.precision = options.precision
-        self.examples = random_examples(1 + self.steps, options.tokens)
+        self.examples = random_examples(WARM_UP + self.steps, options.tokens)
         self.windows = all_windows(options.layers)
         self.batches = torch.arange(len(self.examples)).split(BATCH)
         self.shared = SharedModel(copy.deepcopy(self.memorised), own_head=False, seed=1)
@@ -124,17 +125,20 @@ class Task:
         total = 0.0
         for window in chosen:
             loop = OneWindow(self.memorised, self.pretrained, window, sensible, self.precision)
-            loop.step(self.inputs, labels)  # the optimiser makes its moments
-            total += seconds(lambda loop=loop: self._repeat(loop, labels))
-        # Cost grows with the window: scale by what a window's forward and backward passes do.
-        return total / self.steps * self._work(self.windows) / self._work(chosen)
+            self._repeat(loop, labels, WARM_UP)
+            total += seconds(lambda loop=loop: self._repeat(loop, labels, self.steps))
+        whole, timed = (self._work(windows, sensible) for windows in (self.windows, chosen))
+        return total / self.steps * whole / timed
 
-    def _repeat(self, loop: OneWindow, labels: torch.Tensor) -> None:
-        for _ in range(self.steps):
+    def _repeat(self, loop: OneWindow, labels: torch.Tensor, steps: int) -> None:
+        for _ in range(steps):
             loop.step(self.inputs, labels)
 
-    def _work(self, windows: list[Window]) -> int:
-        n = len(self.windows[: self.windows[-1][1]])
+    def _work(self, windows: list[Window], sensible: bool) -> int:
+        """Layers passed forwards, backwards, and for gradients of weights, of all `windows`."""
+        n = self.windows[-1][1]
+        if not sensible:
+            return 3 * n * len(windows)
         return sum(n + (n - start + 1) + (end - start + 1) for start, end in windows)
 
     def side_by_side(self, folds: bool) -> float:
@@ -151,8 +155,8 @@ class Task:
                 RECIPE,
             )
             self.shared.model.train()
-            self._steps(run, self.batches[:1])
-            total += seconds(lambda run=run: self._steps(run, self.batches[1:]))
+            self._steps(run, self.batches[:WARM_UP])
+            total += seconds(lambda run=run: self._steps(run, self.batches[WARM_UP:]))
             del run
         return total / self.steps
 
@@ -189,13 +193,12 @@ def main() -> None:
             times[name].append(work())
     print(machine(task.device))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         f"{len(task.windows)} windows in {len(task.groups)} group(s), {task.needed / 1e9:.1f} GB "
         f"together; peak of the process {peak:.1f} GB"
     )
     print(
-        f"{task.steps} steps timed per window after one to warm up; of (a) and (b) every "
+        f"{task.steps} steps timed per window after {WARM_UP} to warm up; of (a) and (b) every "
         f"{task.every}. window; medians of {options.repeats}, seconds per step of all windows"
     )
     medians = {name: statistics.median(values) for name, values in times.items()}
