@@ -12,6 +12,8 @@ configfile: "config.yaml"
 
 
 include: "rules/common.smk"
+include: "rules/costs.smk"
+include: "rules/budget.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/windows.smk"

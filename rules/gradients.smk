@@ -23,8 +23,8 @@ rule gradients:
         "../envs/memloc.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=mem(10000),
-        runtime=minutes(60),
+        mem_mb=cost_mb("gradients"),
+        runtime=cost_minutes("gradients"),
         gpu=1,
     params:
         objective=config["gradients"]["objective"],
@@ -32,6 +32,6 @@ rule gradients:
         reading=reading,
         precision=config["precision"],
         seed=config["data_seed"],
-        code=CODE("gradients"),
+        code=CODE("gradient_files"),
     script:
         "../workflow/scripts/gradients.py"

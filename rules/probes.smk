@@ -23,8 +23,8 @@ rule probe:
         "../envs/memloc.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=mem(12000),
-        runtime=minutes(240),
+        mem_mb=cost_mb("probe"),
+        runtime=cost_minutes("probe"),
         gpu=1,
     params:
         recipe=probe_recipe(),
@@ -33,6 +33,6 @@ rule probe:
         batch_tokens=config["probing"]["batch_tokens"],
         reading=reading,
         precision=config["precision"],
-        code=CODE("probing", "states"),
+        code=CODE("probe_files"),
     script:
         "../workflow/scripts/probe.py"

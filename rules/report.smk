@@ -259,11 +259,13 @@ rule report:
     input:
         unpack(lambda w: dict(zip(SUMMARY_TABLES, SUMMARIES))),
         tasks=rules.task_table.output[0],
+        budget=rules.budget.output[0],
         png=[path for path in FIGURES if path.endswith(".png")],
         pdf=[path for path in FIGURES if path.endswith(".pdf")],
     output:
         page=f"{RESULTS}/report.html",
         cost=f"{SUMMARY}/cost.tsv",
+        actual=f"{SUMMARY}/budget_actual.tsv",
     log:
         f"logs/{RESULTS}/report.log",
     benchmark:
@@ -280,7 +282,8 @@ rule report:
         tables=[*SUMMARY_TABLES, "tasks"],
         records=provenance_files(),
         benchmarks=f"benchmarks/{RESULTS}",
+        finished=lambda w: planning.benchmark_patterns(workflow),
         templates=template_digests(),
-        code=CODE("report"),
+        code=CODE("report", "budget_files"),
     script:
         "../workflow/scripts/report.py"

@@ -47,8 +47,8 @@ rule train_original:
         "../envs/memloc.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=mem(12000),
-        runtime=minutes(480),
+        mem_mb=cost_mb("train_original"),
+        runtime=cost_minutes("train_original"),
         gpu=1,
     params:
         settings=training_params,

@@ -24,8 +24,8 @@ rule swap:
         "../envs/memloc.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=mem(12000),
-        runtime=minutes(60),
+        mem_mb=cost_mb("swap"),
+        runtime=cost_minutes("swap"),
         gpu=1,
     params:
         clean_examples=config["swapping"]["clean_examples"],
@@ -33,7 +33,7 @@ rule swap:
         reading=reading,
         precision=config["precision"],
         seed=config["data_seed"],
-        code=CODE("localisation"),
+        code=CODE("swap_files"),
     script:
         "../workflow/scripts/swap.py"
 
@@ -57,8 +57,8 @@ rule retrain:
         "../envs/memloc.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=mem(16000),
-        runtime=minutes(720),
+        mem_mb=cost_mb("retrain"),
+        runtime=cost_minutes("retrain"),
         gpu=1,
     params:
         recipe=retraining_recipe,
@@ -87,8 +87,8 @@ rule gather_retrained:
         "../envs/memloc.yaml"
     threads: 1
     resources:
-        mem_mb=mem(2000),
-        runtime=minutes(10),
+        mem_mb=cost_mb("gather_retrained"),
+        runtime=cost_minutes("gather_retrained"),
     params:
         code=CODE("retrain_files"),
     script:

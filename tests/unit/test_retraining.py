@@ -22,10 +22,10 @@ from memloc.encoding import Examples, collate
 from memloc.engine import LayerStack
 from memloc.errors import MemlocError
 from memloc.files import read_json
-from memloc.finetuning import Reading
 from memloc.masks import Masks
 from memloc.memory import WindowCost, group_windows
 from memloc.models import find_layers
+from memloc.reading import Reading
 from memloc.retrain_files import gather_retrained, retrain_checkpoints
 from memloc.retrain_group import GroupRun, Recipe, Setup
 from memloc.retraining import Retraining, parse_windows, split_clean, window_errors

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.devices import device_name, pick_device, resolve_precision
-from memloc.encoding import load_examples, load_tokenizer
-from memloc.errors import MemlocError
+from memloc.encoding import load_tokenizer
 from memloc.files import atomic, require_space, sha256, write_provenance
 from memloc.models import (
     checkpoint_digest,
@@ -21,19 +19,11 @@ from memloc.models import (
     load_pretrained,
     weights_hash,
 )
+from memloc.reading import Reading
 from memloc.tables import COLUMNS, write_tsv
 from memloc.training import Computing, Corpus, FineTuning, Recipe
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a model reads a task: class names by id, the parts' separator, tokens at most."""
-
-    class_names: list[str]
-    separator: str | None
-    max_length: int
 
 
 @dataclass(frozen=True)
@@ -109,16 +99,7 @@ def _corpus(
     data: str | Path, labels: str, tokenizer: PreTrainedTokenizerBase, reading: Reading
 ) -> Corpus:
     train, validation = (
-        load_examples(
-            data,
-            split,
-            reading.class_names,
-            labels,
-            tokenizer,
-            reading.separator,
-            reading.max_length,
-        )
-        for split in ("train", "validation")
+        reading.examples(data, split, labels, tokenizer) for split in ("train", "validation")
     )
     logger.info(
         "%d training examples (%d noisy, %d cut at %d tokens), %d validation examples",
@@ -168,16 +149,3 @@ def _report(row: dict[str, float], memorised: int | None, recipe: Recipe, labels
         if memorised
         else f"never exceeded {recipe.memorised_above}",
     )
-
-
-def check_pair(folders: Sequence[str | Path]) -> None:
-    """Raise MemlocError unless the checkpoints read texts alike (theta_O against theta_M2)."""
-    tokenizers = [load_tokenizer(folder) for folder in folders]
-    # Saving a tokenizer rewrites its files: what counts is its vocabulary and special tokens.
-    known = [(tokenizer.get_vocab(), tokenizer.all_special_ids) for tokenizer in tokenizers]
-    if any(other != known[0] for other in known):
-        names = ", ".join(map(str, folders))
-        raise MemlocError(
-            f"these checkpoints have different tokenizers: {names}; "
-            "both must come from the same pre-trained model: delete the one that doesn't"
-        )

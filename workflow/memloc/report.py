@@ -354,9 +354,21 @@ def correlations_section(content):
 
 
 def cost_section(content):
-    """Seconds per stage."""
-    title = "Wall-clock seconds of the jobs of each stage, from Snakemake's benchmark files"
-    return section("cost", "Cost", [part(tables=[table(content, "cost", title, columns=COST)])])
+    """What the study was planned to cost, and what its jobs took."""
+    plan = table(
+        content,
+        "budget",
+        "The plan before the run: hours by stage and model, the longest chain of jobs, and how "
+        "long N GPUs take",
+    )
+    actual = table(content, "budget_actual", "Predicted against actual hours of finished jobs")
+    taken = table(
+        content,
+        "cost",
+        "Wall-clock seconds of the jobs of each stage, from Snakemake's benchmark files",
+        columns=COST,
+    )
+    return section("cost", "Cost", [part(tables=[plan, actual, taken])])
 
 
 def provenance_section(content):

@@ -10,10 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from memloc.devices import device_name, pick_device, resolve_precision
-from memloc.encoding import load_examples, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.files import atomic, sha256, write_provenance
-from memloc.finetuning import Reading, check_pair
 from memloc.models import (
     checkpoint_digest,
     find_layers,
@@ -21,6 +19,7 @@ from memloc.models import (
     load_pretrained,
     weights_hash,
 )
+from memloc.reading import Reading, check_pair, noisy_training
 from memloc.retrain_group import Recipe, Setup
 from memloc.retraining import Retraining, parse_windows
 from memloc.tables import COLUMNS, read_tsv, write_tsv
@@ -51,21 +50,12 @@ def retrain_checkpoints(
     check_pair([memorised, pretrained])
     model = load_finetuned(memorised)
     chosen = parse_windows(windows, len(find_layers(model)))
-    tokenizer = load_tokenizer(memorised)
-    training = load_examples(
-        data,
-        "train",
-        reading.class_names,
-        "perturbed",
-        tokenizer,
-        reading.separator,
-        reading.max_length,
-    )
+    training, pad_id = noisy_training(data, memorised, reading)
     job = Retraining(
         model.to(device),
         load_pretrained(pretrained, reading.class_names, seed).to(device),
         training,
-        Setup(seed, tokenizer.pad_token_id, precision, memory_mb),
+        Setup(seed, pad_id, precision, memory_mb),
         recipe,
         heldout_seed,
         scratch,

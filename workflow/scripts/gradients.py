@@ -1,8 +1,8 @@
 """Forgetting gradients of one fine-tuned model."""
 
 from jobs import job
-from memloc.finetuning import Reading
-from memloc.per_layer import gradient_checkpoints
+from memloc.gradient_files import gradient_checkpoints
+from memloc.reading import Reading
 
 with job(snakemake):
     gradient_checkpoints(

@@ -1,9 +1,9 @@
 """Probes of every layer of one fine-tuned model."""
 
 from jobs import job
-from memloc.finetuning import Reading
-from memloc.per_layer import probe_checkpoints
+from memloc.probe_files import probe_checkpoints
 from memloc.probe_stack import ProbeRecipe
+from memloc.reading import Reading
 
 with job(snakemake):
     probe_checkpoints(

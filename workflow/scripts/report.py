@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from jobs import job
+from memloc.budget_files import write_actual
 from memloc.cost import write_cost
 from memloc.report import write_report
 
@@ -10,6 +11,7 @@ with job(snakemake):
     params = snakemake.params
     names = [*params.content["tasks"], *params.content["models"]]
     write_cost(params.benchmarks, names, snakemake.output.cost)
+    write_actual(snakemake.output.actual, snakemake.input.budget, params.finished)
     pictures = [
         {"png": png, "pdf": pdf, **labels}
         for png, pdf, labels in zip(
@@ -19,7 +21,12 @@ with job(snakemake):
     tables = {name: snakemake.input[name] for name in params.tables}
     write_report(
         snakemake.output.page,
-        tables=tables | {"cost": snakemake.output.cost},
+        tables=tables
+        | {
+            "budget": snakemake.input.budget,
+            "budget_actual": snakemake.output.actual,
+            "cost": snakemake.output.cost,
+        },
         pictures=pictures,
         records=params.records,
         templates=str(Path(snakemake.scriptdir).parent / "report"),

@@ -1,7 +1,7 @@
 """Retrain the windows that a file name asks for."""
 
 from jobs import job
-from memloc.finetuning import Reading
+from memloc.reading import Reading
 from memloc.retrain_files import retrain_checkpoints
 from memloc.retrain_group import Recipe
 

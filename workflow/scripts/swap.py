@@ -1,8 +1,8 @@
 """Swap every window of one fine-tuned pair."""
 
 from jobs import job
-from memloc.finetuning import Reading
-from memloc.localisation import swap_checkpoints
+from memloc.reading import Reading
+from memloc.swap_files import swap_checkpoints
 
 with job(snakemake):
     swap_checkpoints(

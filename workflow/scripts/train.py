@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from jobs import job
-from memloc.finetuning import Places, Reading, fine_tune
+from memloc.finetuning import Places, fine_tune
+from memloc.reading import Reading
 from memloc.training import Computing, Recipe
 
 with job(snakemake):

@@ -1,4 +1,4 @@
-"""Localisation from checkpoints on disk to tables on disk."""
+"""Layer swapping from checkpoints on disk to tables on disk."""
 
 import logging
 import time
@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 
 from memloc.devices import device_name, pick_device, resolve_precision
-from memloc.encoding import Examples, load_examples, load_tokenizer
+from memloc.encoding import Examples
 from memloc.files import atomic, write_provenance
-from memloc.finetuning import Reading, check_pair
 from memloc.models import load_finetuned
+from memloc.reading import Reading, check_pair, noisy_training
 from memloc.seeds import derive
 from memloc.swapping import swap_windows
 from memloc.tables import COLUMNS, write_tsv
@@ -40,22 +40,13 @@ def swap_checkpoints(
     device = pick_device()
     precision = resolve_precision(precision, device)
     check_pair([memorised, original])
-    tokenizer = load_tokenizer(memorised)
-    training = load_examples(
-        data,
-        "train",
-        reading.class_names,
-        "perturbed",
-        tokenizer,
-        reading.separator,
-        reading.max_length,
-    )
+    training, pad_id = noisy_training(data, memorised, reading)
     chosen = choose_examples(training, clean_examples, seed)
     result = swap_windows(
         load_finetuned(memorised).to(device),
         load_finetuned(original).to(device),
         chosen,
-        tokenizer.pad_token_id,
+        pad_id,
         batch_tokens,
         precision,
     )

@@ -1,4 +1,4 @@
-"""Forgetting gradients and probing, from checkpoints on disk to tables on disk."""
+"""Probing from checkpoints on disk to a table on disk."""
 
 import logging
 import time
@@ -9,71 +9,17 @@ import torch
 from transformers import PreTrainedModel
 
 from memloc.devices import device_name, pick_device, resolve_precision
-from memloc.encoding import Examples, load_examples, load_tokenizer
+from memloc.encoding import Examples
 from memloc.files import write_provenance
-from memloc.finetuning import Reading, check_pair
-from memloc.gradient_variants import COLUMNS as GRADIENT_COLUMNS
-from memloc.gradient_variants import gradient_weights
-from memloc.gradients import forgetting_gradients
 from memloc.models import check_compatible, find_layers, load_finetuned
 from memloc.probe_stack import ProbeRecipe
-from memloc.probe_weights import COLUMNS as PROBE_COLUMNS
-from memloc.probe_weights import FROZEN, MEMORISED, probe_weights
+from memloc.probe_weights import COLUMNS, FROZEN, MEMORISED, probe_weights
 from memloc.probing import Place, Probing, original_labels, probe_targets
+from memloc.reading import Reading, check_pair, noisy_training
 from memloc.states import pooled_states, room_for_states
 from memloc.tables import write_tsv
 
 logger = logging.getLogger(__name__)
-
-
-def gradient_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
-    frozen: str | Path,
-    table: str | Path,
-    reading: Reading,
-    objective: str,
-    batch_tokens: int,
-    precision: str,
-    seed: int,
-) -> None:
-    """Write gradients.tsv from theta_M1 (`memorised`) and theta_F (`frozen`).
-
-    Clean examples, as many as there are noisy ones, are drawn from `seed`.
-    """
-    started = time.perf_counter()
-    device = pick_device()
-    precision = resolve_precision(precision, device)
-    check_pair([memorised, frozen])
-    train, pad_id = _training(data, memorised, reading)
-    frame = forgetting_gradients(
-        load_finetuned(memorised).to(device),
-        load_finetuned(frozen).to(device),
-        train,
-        pad_id,
-        batch_tokens,
-        precision,
-        objective,
-        seed,
-    )
-    write_tsv(frame, table, GRADIENT_COLUMNS)
-    write_provenance(
-        table,
-        reading=asdict(reading),
-        objective=objective,
-        batch_tokens=batch_tokens,
-        precision=precision,
-        seed=seed,
-        device=device_name(device),
-        seconds=time.perf_counter() - started,
-    )
-    weights = gradient_weights(frame)["weight"]
-    logger.info(
-        "%d noisy and %d clean examples; layer weights %s",
-        frame["n_noisy"].iloc[0],
-        frame["n_clean"].iloc[0],
-        " ".join(f"{weight:.3f}" for weight in weights),
-    )
 
 
 def probe_checkpoints(
@@ -94,7 +40,7 @@ def probe_checkpoints(
     device = pick_device()
     precision = resolve_precision(precision, device)
     check_pair([memorised, frozen])
-    train, pad_id = _training(data, memorised, reading)
+    train, pad_id = noisy_training(data, memorised, reading)
     original = original_labels(data, train.index, reading.class_names)
     targets = probe_targets(train, original, len(reading.class_names))
     probing = Probing(targets, seeds, recipe, device)
@@ -113,7 +59,7 @@ def probe_checkpoints(
         del model, baseline, source
         places = [Place(MEMORISED, layer, ours[layer]) for layer in range(n_layers + 1)]
         frame = probing.run([*places, Place(FROZEN, 1, theirs[1])])
-    write_tsv(frame, table, PROBE_COLUMNS)
+    write_tsv(frame, table, COLUMNS)
     write_provenance(
         table,
         reading=asdict(reading),
@@ -132,14 +78,6 @@ def probe_checkpoints(
         len(frame.drop_duplicates(["kind", "source", "probe_seed", "layer"])),
         " ".join(f"{weight:.3f}" for weight in weights),
     )
-
-
-def _training(data: str | Path, folder: str | Path, reading: Reading) -> tuple[Examples, int]:
-    """The training examples with perturbed labels as the model reads them, and the pad id."""
-    tokenizer = load_tokenizer(folder)
-    names, separator, longest = reading.class_names, reading.separator, reading.max_length
-    train = load_examples(data, "train", names, "perturbed", tokenizer, separator, longest)
-    return train, tokenizer.pad_token_id
 
 
 def _read_states(

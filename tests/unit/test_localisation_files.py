@@ -7,13 +7,14 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from memloc.files import read_json
-from memloc.finetuning import Reading
+from memloc.gradient_files import gradient_checkpoints
 from memloc.gradient_variants import COLUMNS as GRADIENT_COLUMNS
 from memloc.gradient_variants import gradient_weights
-from memloc.per_layer import gradient_checkpoints, probe_checkpoints
+from memloc.probe_files import probe_checkpoints
 from memloc.probe_stack import ProbeRecipe
 from memloc.probe_weights import COLUMNS as PROBE_COLUMNS
 from memloc.probe_weights import probe_weights
+from memloc.reading import Reading
 from memloc.tables import read_tsv
 from tiny import N_LAYERS, VOCABULARY, tiny_model
 
