@@ -11,7 +11,7 @@ from memloc.errors import MemlocError
 from memloc.models import find_layers
 from memloc.swapping import Swapper, swap_windows, window_table
 from memloc.windows import all_windows
-from tiny import FAMILIES, N_LAYERS, random_ids, tiny_model
+from tiny import FAMILIES, N_LAYERS, OTHERS, random_ids, tiny_model
 
 
 def swapped(memorised, original, window):
@@ -33,7 +33,7 @@ def examples(rows=24, seed=3):
     )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES | OTHERS)
 def test_sweep_equals_one_window_at_a_time(family):
     memorised, original = tiny_model(family, seed=1), tiny_model(family, seed=2)
     inputs = collate(random_ids(6), memorised.config.pad_token_id)

@@ -42,10 +42,38 @@ FAMILIES: dict[str, dict] = {
     "mpnet": dict(model_type="mpnet", pad_token_id=1, **ENCODER),
 }
 
+# Families beyond the study's, with what is peculiar to each: relative positions, grouped keys, …
+DECODER = dict(pad_token_id=0, num_key_value_heads=2, head_dim=8, **ENCODER)
+OTHERS: dict[str, dict] = {
+    "roberta": dict(model_type="roberta", pad_token_id=0, **ENCODER),
+    "deberta": dict(
+        model_type="deberta-v2",
+        pad_token_id=0,
+        relative_attention=True,
+        pos_att_type=["p2c", "c2p"],
+        position_buckets=8,
+        **ENCODER,
+    ),
+    "distilbert": dict(
+        model_type="distilbert",
+        pad_token_id=0,
+        dim=WIDTH,
+        n_layers=N_LAYERS,
+        n_heads=4,
+        hidden_dim=48,
+    ),
+    "modernbert": dict(
+        model_type="modernbert", pad_token_id=0, eos_token_id=1, bos_token_id=2, **ENCODER
+    ),
+    "gpt2": dict(model_type="gpt2", pad_token_id=0, n_embd=WIDTH, n_layer=N_LAYERS, n_head=4),
+    "llama": dict(model_type="llama", **DECODER),
+    "qwen3": dict(model_type="qwen3", **DECODER),
+}
+
 
 def tiny_model(family: str, seed: int = 0, dropout: float = 0.1) -> PreTrainedModel:
     """A random model of the family, in evaluation mode; large weights make layers matter."""
-    options = {**COMMON, **FAMILIES[family]}
+    options = {**COMMON, **(FAMILIES | OTHERS)[family]}
     config = AutoConfig.for_model(options.pop("model_type"), **options)
     for name in (
         "hidden_dropout_prob",

@@ -46,7 +46,7 @@ class LayerStack:
     def __init__(self, model: PreTrainedModel):
         self.model = model
         self.layers = find_layers(model)
-        self._returns_tuple, self._grows = self._observe()
+        self._returned, self._grows = self._observe()
 
     def enter(self, inputs: dict[str, torch.Tensor]) -> Entry:
         """Embed a batch and note what every layer receives besides the hidden state."""
@@ -107,7 +107,7 @@ class LayerStack:
         def forward_of(number: int) -> Callable[..., Any]:
             def forward(hidden: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
                 state = stand_in(number, hidden, args, kwargs)
-                return (state,) if self._returns_tuple else state
+                return (state, *self._returned) if self._returned is not None else state
 
             return forward
 
@@ -119,8 +119,9 @@ class LayerStack:
             for layer in self.layers:
                 layer.__dict__.pop("forward", None)
 
-    def _observe(self) -> tuple[bool, list[list[bool]]]:
-        """Whether layers return tuples, and which of their arguments have the batch on axis 0.
+    def _observe(self) -> tuple[tuple[None, ...] | None, list[list[bool]]]:
+        """What stands beside the state in a layer's tuple (None: it returns no tuple), and which
+        of its arguments have the batch on axis 0.
 
         The latter shows when the same forward pass runs with two and with three rows.
         """
@@ -146,7 +147,8 @@ class LayerStack:
             [two != three for two, three in zip(small, large, strict=True)]
             for small, large in zip(*shapes, strict=True)
         ]
-        return isinstance(returned[0], tuple), grows
+        beside = (None,) * (len(returned[0]) - 1) if isinstance(returned[0], tuple) else None
+        return beside, grows
 
 
 def _tile(tensor: torch.Tensor, copies: int) -> torch.Tensor:
