@@ -21,7 +21,7 @@ os.environ.update(
 
 from memloc import settings
 from memloc.errors import MemlocError
-from memloc.fingerprint import fingerprint as CODE
+from memloc.fingerprint import fingerprint
 from memloc.tasks import load_task, local_files, task_params
 
 try:
@@ -59,6 +59,14 @@ wildcard_constraints:
     seed=r"\d+",
     labels="original|perturbed",
     windows=r"all|from-\d+|\d+-\d+",
+
+
+def CODE(script, *modules):
+    """What a rule's results depend on in code: its script, and library modules with their imports.
+
+    Snakemake's own code trigger goes by the script's time, and would re-run what was only touched.
+    """
+    return fingerprint(*modules, script=WORKFLOW / "scripts" / script)
 
 
 def model_settings(model):

@@ -28,7 +28,7 @@ rule retrieve_task:
         runtime=minutes(20),
     params:
         task=lambda wildcards: task_params(TASKS[wildcards.task]),
-        code=CODE("retrieval", "hub"),
+        code=CODE("retrieve_task.py", "retrieval", "hub"),
     script:
         "../workflow/scripts/retrieve_task.py"
 
@@ -51,7 +51,7 @@ rule perturb_task:
         runtime=minutes(10),
     params:
         settings=lambda wildcards: perturbation_settings(wildcards.task),
-        code=CODE("noise"),
+        code=CODE("perturb.py", "noise"),
     script:
         "../workflow/scripts/perturb.py"
 
@@ -85,6 +85,6 @@ rule task_table:
             },
             max_length=config["data"]["max_length"],
         ),
-        code=CODE("inputs"),
+        code=CODE("task_table.py", "inputs"),
     script:
         "../workflow/scripts/task_table.py"

@@ -32,6 +32,6 @@ rule gradients:
         reading=reading,
         precision=config["precision"],
         seed=config["data_seed"],
-        code=CODE("gradient_files"),
+        code=CODE("gradients.py", "gradient_files"),
     script:
         "../workflow/scripts/gradients.py"

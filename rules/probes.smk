@@ -33,6 +33,6 @@ rule probe:
         batch_tokens=config["probing"]["batch_tokens"],
         reading=reading,
         precision=config["precision"],
-        code=CODE("probe_files"),
+        code=CODE("probe.py", "probe_files"),
     script:
         "../workflow/scripts/probe.py"

@@ -27,7 +27,7 @@ rule summarise:
     params:
         runs=[run for name in TECHNIQUE_TABLES for run in run_list(technique=name)],
         options={"gradients": {"variant": config["gradients"]["variant"]}},
-        code=CODE("summary"),
+        code=CODE("summarise.py", "summary"),
     script:
         "../workflow/scripts/summarise.py"
 
@@ -65,7 +65,7 @@ rule summarise_training:
             for labels in ("original", "perturbed")
             for run in run_list(labels=labels)
         ],
-        code=CODE("summary"),
+        code=CODE("summarise.py", "summary"),
     script:
         "../workflow/scripts/summarise.py"
 
@@ -89,7 +89,7 @@ rule correlate:
         runtime=minutes(20),
     params:
         seed=config["data_seed"],
-        code=CODE("correlations"),
+        code=CODE("summarise.py", "correlations"),
     script:
         "../workflow/scripts/summarise.py"
 
@@ -122,7 +122,7 @@ rule figure_matrix:
     params:
         kind="matrix",
         names=display_names(),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
     script:
         "../workflow/scripts/figures.py"
 
@@ -142,7 +142,7 @@ use rule figure_matrix as figure_training with:
         kind="training",
         names=display_names(),
         runs=lambda w: run_list(models=[w.model], labels="perturbed"),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
 
 
 use rule figure_matrix as figure_layer_weights with:
@@ -160,7 +160,7 @@ use rule figure_matrix as figure_layer_weights with:
     params:
         kind="layer_weights",
         names=display_names(),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
 
 
 use rule figure_layer_weights as figure_techniques with:
@@ -179,7 +179,7 @@ use rule figure_layer_weights as figure_techniques with:
     params:
         kind="techniques",
         names=display_names(),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
 
 
 use rule figure_matrix as figure_one_layer with:
@@ -195,7 +195,7 @@ use rule figure_matrix as figure_one_layer with:
     params:
         kind="one_layer",
         names=display_names(),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
 
 
 use rule figure_matrix as figure_mcog with:
@@ -212,7 +212,7 @@ use rule figure_matrix as figure_mcog with:
     params:
         kind="mcog",
         names=display_names(),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
 
 
 use rule figure_mcog as figure_mcog_averages with:
@@ -230,7 +230,7 @@ use rule figure_mcog as figure_mcog_averages with:
     params:
         kind="mcog_averages",
         names=display_names(),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
 
 
 use rule figure_matrix as figure_correlations with:
@@ -251,7 +251,7 @@ use rule figure_matrix as figure_correlations with:
     params:
         kind="correlations",
         names=display_names(),
-        code=CODE("figures"),
+        code=CODE("figures.py", "figures"),
 
 
 rule report:
@@ -284,6 +284,6 @@ rule report:
         benchmarks=f"benchmarks/{RESULTS}",
         finished=lambda w: planning.benchmark_patterns(workflow),
         templates=template_digests(),
-        code=CODE("report", "budget_files"),
+        code=CODE("report.py", "report", "budget_files"),
     script:
         "../workflow/scripts/report.py"

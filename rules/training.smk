@@ -24,7 +24,7 @@ rule retrieve_model:
         runtime=minutes(60),
     params:
         source=lambda w: settings.model_source(config, w.model),
-        code=CODE("pretrained"),
+        code=CODE("retrieve_model.py", "pretrained"),
     script:
         "../workflow/scripts/retrieve_model.py"
 
@@ -53,7 +53,7 @@ rule train_original:
     params:
         settings=training_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/original",
-        code=CODE("finetuning"),
+        code=CODE("train.py", "finetuning"),
     script:
         "../workflow/scripts/train.py"
 
@@ -73,7 +73,7 @@ use rule train_original as train_perturbed with:
     params:
         settings=training_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/perturbed",
-        code=CODE("finetuning"),
+        code=CODE("train.py", "finetuning"),
 
 
 use rule train_original as train_frozen with:
@@ -90,4 +90,4 @@ use rule train_original as train_frozen with:
         settings=training_params,
         seed=lambda w: SEEDS(w.model)[0],
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/frozen",
-        code=CODE("finetuning"),
+        code=CODE("train.py", "finetuning"),

@@ -33,7 +33,7 @@ rule swap:
         reading=reading,
         precision=config["precision"],
         seed=config["data_seed"],
-        code=CODE("swap_files"),
+        code=CODE("swap.py", "swap_files"),
     script:
         "../workflow/scripts/swap.py"
 
@@ -66,7 +66,7 @@ rule retrain:
         precision=config["precision"],
         heldout_seed=config["data_seed"],
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/retrain-{{windows}}",
-        code=CODE("retrain_files"),
+        code=CODE("retrain.py", "retrain_files"),
     script:
         "../workflow/scripts/retrain.py"
 
@@ -90,6 +90,6 @@ rule gather_retrained:
         mem_mb=cost_mb("gather_retrained"),
         runtime=cost_minutes("gather_retrained"),
     params:
-        code=CODE("retrain_files"),
+        code=CODE("gather_retrain.py", "retrain_files"),
     script:
         "../workflow/scripts/gather_retrain.py"

@@ -9,6 +9,10 @@ from memloc.correlations import correlations
 from memloc.cost import COLUMNS as COST
 from memloc.figures import draw
 from memloc.files import write_json
+from memloc.gradient_variants import COLUMNS as GRADIENTS
+from memloc.gradient_variants import VARIANTS
+from memloc.probe_weights import COLUMNS as PROBES
+from memloc.probe_weights import FROZEN, MEMORISED
 from memloc.report import write_report
 from memloc.summary import TECHNIQUES, Run, summarise_runs, summarise_training
 from memloc.tables import write_tsv
@@ -63,6 +67,27 @@ def given(task_no=0, seed=1, n_layers=12):
     return pd.DataFrame({"layer": np.arange(1, n_layers + 1), "weight": weight / weight.sum()})
 
 
+def gradients(task_no=0, seed=1, n_layers=12):
+    """A gradients.tsv: all eight variants have the weights of `given`."""
+    variants = pd.DataFrame(VARIANTS.values(), columns=["norm", "clean", "frozen"])
+    frame = variants.merge(given(task_no, seed, n_layers), how="cross")
+    frame["weight_raw"], frame["n_noisy"], frame["n_clean"] = frame["weight"], 200, 200
+    return frame[GRADIENTS]
+
+
+def probes(task_no=0, seed=1, n_layers=12):
+    """A probes.tsv of noise probes whose F1 rises from layer to layer by the weights of `given`."""
+    f1 = np.concatenate([[0.0], given(task_no, seed, n_layers)["weight"].cumsum()])
+    frame = pd.DataFrame({"layer": range(n_layers + 1), "f1": f1, "source": MEMORISED})
+    frozen = pd.DataFrame({"layer": [1], "f1": [0.0], "source": FROZEN})
+    frame = pd.concat([frame, frozen], ignore_index=True)
+    frame = frame.assign(kind="noise", examples="all", probe_seed=1, f1_random=0.2, best_epoch=30)
+    return frame.assign(validation_f1=frame["f1"], n_examples=200, n_classes=2)[PROBES]
+
+
+MAKERS = {"swapping": windows, "retraining": windows, "gradients": gradients, "probing": probes}
+
+
 def history(task_no=0, seed=1, epochs=12):
     """A perturbed run's history: clean accuracy first, noisy later; even tasks reach theta_M1."""
     rng = np.random.default_rng([9, task_no, seed])
@@ -91,8 +116,7 @@ def runs(tasks, models, seeds, techniques, n_layers=12):
         for shift, model in enumerate(models):
             for seed in seeds:
                 for name in techniques:
-                    make = windows if TECHNIQUES[name].windows else given
-                    frame = make(number, seed + 10 * shift, n_layers)
+                    frame = MAKERS[name](number, seed + 10 * shift, n_layers)
                     found.append(Run(name, task, model, seed, frame))
     return found
 

@@ -122,6 +122,12 @@ def test_fingerprints_follow_code_and_imports_alone(package):
     assert package("middle", "Doc.", "Other words.") == first
     assert package("bottom", "y = 2", "# remark\ny = 2") == first
     assert package("beside", "3", "4") == first
+    script = fingerprints.PACKAGE / "script.py"
+    script.write_text("run()")
+    with_script = fingerprints.fingerprint("top", script=script)
+    fingerprints._code.cache_clear()
+    script.write_text("run(1)")
+    assert fingerprints.fingerprint("top", script=script) != with_script != first
     assert package("bottom", "y = 2", "y = 3") != first
 
 

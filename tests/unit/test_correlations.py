@@ -29,7 +29,7 @@ def frames(n_tasks=5, models=("bert", "opt", "pythia")):
     for i, task in enumerate(list(synthetic.TASKS)[:n_tasks]):
         for j, model in enumerate(models):
             runs.append(Run("swapping", task, model, 1, synthetic.windows(i, 10 * j, 6)))
-            runs.append(Run("gradients", task, model, 1, synthetic.given(i, 10 * j, 6)))
+            runs.append(Run("gradients", task, model, 1, synthetic.gradients(i, 10 * j, 6)))
     return summarise_runs(runs)
 
 

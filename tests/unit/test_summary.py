@@ -35,11 +35,14 @@ def test_mcog_is_that_of_the_layer_weights_table():
         assert math.isclose(row.mcog, centre_of_gravity(part.sort_values("layer")["weight"]))
 
 
-def test_weights_given_by_layer_are_kept_as_they_are():
-    frame = synthetic.given(1, 1, 5)
-    run = summary.Run("gradients", "rte", "opt", 1, frame)
+@pytest.mark.parametrize("technique", ["gradients", "probing"])
+def test_weights_given_by_layer_are_kept_as_they_are(technique):
+    frame = synthetic.MAKERS[technique](1, 1, 5)
+    run = summary.Run(technique, "rte", "opt", 1, frame)
     found = summary.summarise_runs([run])["layer_weights"]
-    assert list(found["weight"]) == list(frame["weight"]) == list(found["weight_raw"])
+    expected = synthetic.given(1, 1, 5)["weight"]
+    assert found["weight"].tolist() == pytest.approx(expected.tolist())
+    assert found["weight_raw"].tolist() == pytest.approx(expected.tolist())
 
 
 def test_another_technique_is_one_entry(tmp_path):

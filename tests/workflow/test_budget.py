@@ -2,7 +2,6 @@
 
 import re
 import time
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,21 +9,10 @@ import pytest
 from memloc.tables import read_tsv
 from study import copy_workflow, snakemake, write_study
 
-INCLUDE = 'include: "rules/common.smk"\n'
-BUDGET = 'include: "rules/costs.smk"\ninclude: "rules/budget.smk"\n'
-
-
-def with_budget(folder: Path) -> Path:
-    snakefile = folder / "Snakefile"
-    text = snakefile.read_text()
-    if "rules/budget.smk" not in text:
-        snakefile.write_text(text.replace(INCLUDE, INCLUDE + BUDGET))
-    return folder
-
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return with_budget(write_study(tmp_path_factory.mktemp("budgeted")))
+    return write_study(tmp_path_factory.mktemp("budgeted"))
 
 
 def budget_of(text: str) -> str:
@@ -44,7 +32,7 @@ def listed(text: str) -> dict[str, int]:
 
 
 def test_the_paper_is_planned_in_seconds_with_its_account(tmp_path):
-    folder = with_budget(copy_workflow(tmp_path))
+    folder = copy_workflow(tmp_path)
     started = time.perf_counter()
     profile = ("--profile", "profiles/slurm", "--configfile", "config.yaml")
     text = snakemake(folder, "--dry-run", "--quiet", "rules", *profile).stdout

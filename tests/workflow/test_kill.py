@@ -19,7 +19,7 @@ def test_killed_training_resumes_to_the_same_bits(tmp_path):
     target = f"{RUN}/perturbed/final"
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "study.yaml"]
     process = subprocess.Popen(
-        [*command, target],
+        [*command, "--", target],
         cwd=folder,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         start_new_session=True,

@@ -13,8 +13,11 @@ PACKAGE = Path(__file__).parent
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def fingerprint(*modules: str) -> str:
-    """A short hash of the named memloc modules and everything of memloc they import."""
+def fingerprint(*modules: str, script: str | Path | None = None) -> str:
+    """A short hash of the named memloc modules and everything of memloc they import.
+
+    `script`: a file that counts as well, but not what it imports.
+    """
     found: set[str] = set()
     waiting = list(modules)
     while waiting:
@@ -22,7 +25,9 @@ def fingerprint(*modules: str) -> str:
         if name not in found:
             found.add(name)
             waiting.extend(_imports(name))
-    text = "\n".join(f"{name}:{_code(name)}" for name in sorted(found))
+    text = "\n".join(f"{name}:{_code(PACKAGE / f'{name}.py')}" for name in sorted(found))
+    if script is not None:
+        text += f"\n{Path(script).name}:{_code(Path(script))}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -49,9 +54,9 @@ def _imports(name: str) -> tuple[str, ...]:
 
 
 @cache
-def _code(name: str) -> str:
-    """The module's code without comments, docstrings and layout."""
-    tree = ast.parse((PACKAGE / f"{name}.py").read_text())
+def _code(path: Path) -> str:
+    """A file's code without comments, docstrings and layout."""
+    tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]

@@ -53,11 +53,6 @@ class Technique:
     quantity: str = "layer weight"
 
 
-def given_weights(table: pd.DataFrame) -> pd.DataFrame:
-    """Weights of a technique whose table has one row per layer with its weight."""
-    return table[[c for c in ("layer", "weight", "weight_raw") if c in table]]
-
-
 TECHNIQUES = {
     technique.name: technique
     for technique in (
