@@ -16,6 +16,8 @@ rule retrieve_model:
         f"logs/{RESOURCES}/models/{{model}}.log",
     benchmark:
         f"benchmarks/{RESOURCES}/models/{{model}}.tsv"
+    # Compute nodes often have no network.
+    localrule: True
     conda:
         "../envs/memloc.yaml"
     threads: 1
