@@ -17,6 +17,7 @@ from memloc.encoding import Examples, batches_by_tokens, padded_batches
 from memloc.engine import Entry, LayerStack
 from memloc.models import check_compatible, find_layers
 from memloc.progress import progress
+from memloc.weights import normalise
 from memloc.windows import Window, all_windows, window_name
 
 ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations
@@ -127,13 +128,6 @@ def window_table(windows: list[Window], kept: torch.Tensor, noisy: torch.Tensor)
     frame["n_clean"] = int((~noisy).sum())
     frame["noisy_error_normalised"] = normalise(frame)
     return frame
-
-
-def normalise(frame: pd.DataFrame) -> pd.Series:
-    """Errors of a window table scaled so that the window of all layers has 1.0 (section 3.1)."""
-    whole = (frame["start"] == 1) & (frame["end"] == frame["end"].max())
-    ceiling = float(frame.loc[whole, "noisy_error"].iloc[0])
-    return frame["noisy_error"] / ceiling if ceiling > 0 else frame["noisy_error"] * float("nan")
 
 
 def per_example(windows: list[Window], kept: torch.Tensor, examples: Examples) -> pd.DataFrame:
