@@ -24,8 +24,10 @@ from memloc.errors import MemlocError
 from memloc.fingerprint import fingerprint
 from memloc.tasks import load_task, local_files, task_params
 
+SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 try:
-    settings.check_config(config, WORKFLOW / "schemas" / "config.schema.yaml")
+    settings.read_numbers(config, SCHEMA)
+    settings.check_config(config, SCHEMA)
 except MemlocError as error:
     raise WorkflowError(str(error)) from None
 

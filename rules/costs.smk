@@ -42,7 +42,7 @@ def cost_minutes(rule):
 
     def asked(wildcards, attempt, threads):
         job = Job(rule, dict(wildcards), threads=threads)
-        return attempt * cost_model().minutes(job)
+        return attempt * readably(cost_model().minutes, job)
 
     return asked
 
@@ -51,9 +51,18 @@ def cost_mb(rule):
     """Memory in MB to ask for, from the cost model; grows with every attempt."""
 
     def asked(wildcards, attempt):
-        return attempt * cost_model().megabytes(Job(rule, dict(wildcards)))
+        job = Job(rule, dict(wildcards))
+        return attempt * readably(cost_model().megabytes, job)
 
     return asked
+
+
+def readably(cost, job):
+    """The cost of a job; what a target's name gets wrong, such as a window, without a trace."""
+    try:
+        return cost(job)
+    except MemlocError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def planned_budget():

@@ -122,9 +122,9 @@ def snakemake(
     return done
 
 
-def planned(folder: Path, *arguments: str) -> dict[str, int]:
-    """How many jobs of each rule a dry run plans."""
-    text = snakemake(folder, "--dry-run", "--quiet", "rules", "--", *arguments).stdout
+def planned(folder: Path, *targets: str, before: tuple[str, ...] = ()) -> dict[str, int]:
+    """How many jobs of each rule a dry run plans; `before` the targets stand other options."""
+    text = snakemake(folder, "--dry-run", "--quiet", "rules", *before, "--", *targets).stdout
     counts, listing = {}, False
     for line in text.splitlines():
         words = line.split()

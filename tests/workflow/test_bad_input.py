@@ -90,3 +90,10 @@ def test_one_class_is_refused(tmp_path):
     path.write_text(yaml.safe_dump(task))
     done = snakemake(folder, "--dry-run", check=False)
     assert done.returncode and "toy.yaml" in done.stdout and "labels" in done.stdout
+
+
+def test_a_window_outside_the_model_is_refused(tmp_path):
+    folder = write_study(tmp_path)
+    snakemake(folder, "resources/models/tiny")
+    said = failing(folder, f"{RUN}/retrain/2-9.tsv")
+    assert "window '2-9'" in said and "END <= 2" in said, said[-3000:]

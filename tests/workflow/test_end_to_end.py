@@ -154,10 +154,41 @@ def test_changed_data_reruns_from_retrieval(copy):
             {"retrieve_task", "perturb_task", "retrieve_model", "train_original"}
             | {"train_perturbed", "swap"},
         ),
+        (
+            f"{RUN}/retrain/1-2.tsv",
+            {"retrieve_task", "perturb_task", "retrieve_model", "train_perturbed", "retrain"},
+        ),
+        (
+            f"{RUN}/gradients.tsv",
+            {"retrieve_task", "perturb_task", "retrieve_model", "train_perturbed"}
+            | {"train_frozen", "gradients"},
+        ),
+        (
+            f"{RUN}/probes.tsv",
+            {"retrieve_task", "perturb_task", "retrieve_model", "train_perturbed"}
+            | {"train_frozen", "probe"},
+        ),
     ],
 )
 def test_single_targets_run_only_their_ancestors(tmp_path, target, rules):
     assert planned(write_study(tmp_path), target).keys() == rules
+
+
+def test_one_window_alone_equals_its_row_of_all(copy):
+    """Asked for by name, a window runs alone and gives its row of the whole table."""
+    target = f"{RUN}/retrain/1-1.tsv"
+    assert planned(copy, target) == {"retrain": 1}
+    snakemake(copy, target)
+    alone = pd.read_csv(copy / target, sep="\t").iloc[0]
+    table = pd.read_csv(copy / RUN / "retrain.tsv", sep="\t").set_index(["start", "end"])
+    for column in ("noisy_error", "clean_error", "n_noisy", "n_clean"):
+        assert alone[column] == pytest.approx(table.loc[(1, 1), column])
+
+
+def test_settings_on_the_command_line_are_what_they_say(copy):
+    arguments = ("--config", "training={epochs: 4, learning_rate: 1e-2}", "model_seeds=[1]")
+    plan = planned(copy, f"{RUN}/swap.tsv", before=arguments)
+    assert plan == {"train_original": 1, "train_perturbed": 1, "swap": 1}
 
 
 def test_the_papers_study_is_planned_without_torch(tmp_path):

@@ -1,11 +1,15 @@
 """Predictions of a classifier over a split, and what is reported of them."""
 
+import logging
+
 import torch
 from sklearn.metrics import f1_score
 from transformers import PreTrainedModel
 
 from memloc.devices import autocast
 from memloc.encoding import Examples, batches_by_length, padded_batches
+
+logger = logging.getLogger(__name__)
 
 
 @torch.no_grad()
@@ -22,6 +26,21 @@ def predict_logits(
             logits[rows] = model(**inputs).logits.float().cpu()
     model.train(was_training)
     return logits
+
+
+def memorised_share(
+    model: PreTrainedModel, examples: Examples, pad_id: int, batch_size: int, precision: str
+) -> float:
+    """Share of noisy examples whose label the model predicts; a warning where it is 0."""
+    noisy = examples.select(examples.noisy.nonzero().flatten())
+    predicted = predict_logits(model, noisy, pad_id, batch_size, precision).argmax(-1)
+    share = accuracy(predicted == noisy.labels)
+    if share == 0:
+        logger.warning(
+            "theta_M2 predicts the label of no noisy example: nothing was memorised, and errors "
+            "of its windows say nothing"
+        )
+    return share
 
 
 def accuracy(correct: torch.Tensor) -> float:

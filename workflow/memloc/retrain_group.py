@@ -77,7 +77,7 @@ class GroupRun:
         )
 
     def train(self, store: Store, after_epoch: Callable[[int], None]) -> None:
-        """Train what `store` doesn't already hold of the epochs, saving after each but the last."""
+        """Train what `store` doesn't already hold of the epochs, saving after each."""
         first = store.load(self.variants.windows, self.stacks, self.optimizer, self.schedule)
         for epoch in range(first + 1, self.recipe.epochs + 1):
             losses = self._train_epoch(epoch)
@@ -90,8 +90,7 @@ class GroupRun:
                 losses.min(),
                 losses.max(),
             )
-            if epoch < self.recipe.epochs:
-                store.save(epoch, self.variants.windows, self.stacks, self.optimizer, self.schedule)
+            store.save(epoch, self.variants.windows, self.stacks, self.optimizer, self.schedule)
             after_epoch(epoch)
 
     @torch.no_grad()

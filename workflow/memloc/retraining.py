@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from memloc.devices import autocast
 from memloc.encoding import Examples, collate
 from memloc.errors import MemlocError
-from memloc.evaluation import accuracy, predict_logits
+from memloc.evaluation import memorised_share
 from memloc.memory import (
     WindowCost,
     budget_bytes,
@@ -164,22 +164,13 @@ class Retraining:
 
     def _memorised_noisy(self) -> float:
         """Share of noisy examples whose label theta_M2 predicts; the errors mean nothing at 0."""
-        noisy = self.evaluated.select(self.evaluated.noisy.nonzero().flatten())
-        if not len(noisy):
+        if not self.evaluated.noisy.any():
             raise MemlocError(
                 "layer retraining: there are no noisy examples, so no memorisation error; "
                 "raise perturbation.ratio"
             )
-        predicted = predict_logits(
-            self.shared.model, noisy, self.setup.pad_id, 64, self.setup.precision
-        )
-        share = accuracy(predicted.argmax(-1) == noisy.labels)
-        if share == 0:
-            logger.warning(
-                "theta_M2 predicts the label of no noisy example: nothing was memorised, and "
-                "errors of its windows say nothing"
-            )
-        return share
+        pad_id, precision = self.setup.pad_id, self.setup.precision
+        return memorised_share(self.shared.model, self.evaluated, pad_id, 64, precision)
 
     # --- groups that fit ---------------------------------------------------------------
 

@@ -18,6 +18,33 @@ OVERRIDES = ("model_seeds", "training", "retraining")
 SOURCE_KEYS = ("hub", "revision", "folder", "package", "inside")
 
 
+def read_numbers(config: Config, schema: str | Path) -> None:
+    """Turn texts into what they say, in place, where the schema wants no text.
+
+    Snakemake reads ``--config training={epochs: 3}`` as the text "3", and YAML a bare 1e-5.
+    """
+    rules = yaml.safe_load(Path(schema).read_text())
+    texts = (
+        fault
+        for fault in jsonschema.Draft202012Validator(rules).iter_errors(config)
+        if isinstance(fault.instance, str) and fault.validator in ("type", "enum")
+    )
+    for fault in list(texts):
+        holder: Any = config
+        for part in list(fault.absolute_path)[:-1]:
+            holder = holder[part]
+        holder[fault.absolute_path[-1]] = _meant(fault.instance)
+
+
+def _meant(text: str) -> Any:
+    """What YAML makes of a text; 1e-5, which YAML takes for a word, is a number too."""
+    value = yaml.safe_load(text)
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def check_config(config: Config, schema: str | Path) -> None:
     """Raise MemlocError naming key, value and remedy for the first fault in `config`."""
     rules = yaml.safe_load(Path(schema).read_text())

@@ -9,6 +9,7 @@ import torch
 
 from memloc.devices import device_name, pick_device, resolve_precision
 from memloc.encoding import Examples
+from memloc.evaluation import memorised_share
 from memloc.files import atomic, write_provenance
 from memloc.models import load_finetuned
 from memloc.reading import Reading, check_pair, noisy_training
@@ -42,8 +43,10 @@ def swap_checkpoints(
     check_pair([memorised, original])
     training, pad_id = noisy_training(data, memorised, reading)
     chosen = choose_examples(training, clean_examples, seed)
+    model = load_finetuned(memorised).to(device)
+    before = memorised_share(model, chosen, pad_id, 64, precision)
     result = swap_windows(
-        load_finetuned(memorised).to(device),
+        model,
         load_finetuned(original).to(device),
         chosen,
         pad_id,
@@ -57,6 +60,7 @@ def swap_checkpoints(
         table,
         reading=asdict(reading),
         clean_examples=clean_examples,
+        noisy_predicted_before=before,
         batch_tokens=batch_tokens,
         precision=precision,
         seed=seed,

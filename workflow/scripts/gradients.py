@@ -1,5 +1,6 @@
 """Forgetting gradients of one fine-tuned model."""
 
+import offline  # noqa: F401
 from jobs import job
 from memloc.gradient_files import gradient_checkpoints
 from memloc.reading import Reading

@@ -1,5 +1,6 @@
 """Probes of every layer of one fine-tuned model."""
 
+import offline  # noqa: F401
 from jobs import job
 from memloc.probe_files import probe_checkpoints
 from memloc.probe_stack import ProbeRecipe

@@ -1,5 +1,6 @@
 """Retrain the windows that a file name asks for."""
 
+import offline  # noqa: F401
 from jobs import job
 from memloc.reading import Reading
 from memloc.retrain_files import retrain_checkpoints

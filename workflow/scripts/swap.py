@@ -1,5 +1,6 @@
 """Swap every window of one fine-tuned pair."""
 
+import offline  # noqa: F401
 from jobs import job
 from memloc.reading import Reading
 from memloc.swap_files import swap_checkpoints

@@ -1,9 +1,6 @@
 """Sizes, noise, duplicates and lengths of all tasks (rule task_table)."""
 
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"  # tokenizers come from resources/, never from the hub
-
+import offline  # noqa: F401
 from jobs import job
 from memloc.inputs import write_task_table
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import offline  # noqa: F401
 from jobs import job
 from memloc.finetuning import Places, fine_tune
 from memloc.reading import Reading

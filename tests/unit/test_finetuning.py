@@ -1,0 +1,33 @@
+"""Fine-tuning from files to files stops before training where it can't end well."""
+
+import shutil
+from collections import namedtuple
+
+import pytest
+
+from memloc.errors import MemlocError
+from memloc.finetuning import Places, fine_tune
+from memloc.training import Computing, Recipe
+from test_localisation_files import READING, study  # noqa: F401
+
+Usage = namedtuple("Usage", ["total", "used", "free"])
+
+
+def test_a_full_disk_is_said_before_training(study, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 10**9, 1000))
+    monkeypatch.setattr("memloc.training.FineTuning.run", lambda run: pytest.fail("trained"))
+    places = Places(tmp_path / "final", tmp_path / "d", tmp_path / "h", tmp_path / "scratch")
+    recipe = Recipe(1, 1e-3, 4, 0.1, 0.01, 1.0, 0.99)
+    with pytest.raises(MemlocError, match=r"checkpoints of this run needs .* Make room"):
+        fine_tune(
+            study / "perturbed.parquet",
+            study / "memorised",
+            places,
+            "perturbed",
+            True,
+            1,
+            recipe,
+            READING,
+            Computing("float32", 8),
+        )
+    assert not (tmp_path / "final").exists()
