@@ -86,6 +86,7 @@ FIGURES = [
     f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
 ]
 SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
+SUMMARY_TABLES += ["probe_f1"] if "probing" in TECHNIQUE_TABLES else []
 SUMMARY_TABLES += ["correlations"] if COMPARED else []
 SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
 
@@ -136,15 +137,24 @@ def page_content():
 
 
 def provenance_files():
-    """Records beside the results, by task; the page shows those that exist."""
+    """Records beside the results, by task; the page shows those that exist.
+
+    A pattern stands for the jobs that retraining was split into.
+    """
     return {
-        task: [f"{RESULTS}/{task}/perturbed.parquet.provenance.json"]
+        task: [
+            f"{RESULTS}/{task}/perturbed.parquet.provenance.json",
+            *(f"{RESULTS}/{task}/{model}/frozen/final/provenance.json" for model in MODELS),
+        ]
         + [
             path
             for record in (
                 "original/final/provenance.json",
                 "perturbed/final/provenance.json",
                 "swap.tsv.provenance.json",
+                "retrain/*.tsv.provenance.json",
+                "gradients.tsv.provenance.json",
+                "probes.tsv.provenance.json",
             )
             for path in run_paths(f"{RUN}/{record}", tasks=[task])
         ]

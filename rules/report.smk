@@ -14,6 +14,7 @@ rule summarise:
         layer_weights=f"{SUMMARY}/layer_weights.tsv",
         mcog=f"{SUMMARY}/mcog.tsv",
         one_layer=f"{SUMMARY}/one_layer.tsv",
+        probe_f1=f"{SUMMARY}/probe_f1.tsv",
     log:
         f"logs/{SUMMARY}/weights.log",
     benchmark:
@@ -146,9 +147,10 @@ use rule figure_matrix as figure_training with:
 
 
 use rule figure_matrix as figure_layer_weights with:
-    """Figures 5 and 13: layer weights of every task, by category."""
+    """Figures 5 and 13: layer weights of every task, by category; of probes their F1."""
     input:
         layer_weights=rules.summarise.output.layer_weights,
+        probe_f1=rules.summarise.output.probe_f1,
     output:
         picture(
             "layer_weights_{model}", "layer_weights", "Layer weights", model="{model}"
@@ -163,8 +165,10 @@ use rule figure_matrix as figure_layer_weights with:
         code=CODE("figures.py", "figures"),
 
 
-use rule figure_layer_weights as figure_techniques with:
+use rule figure_matrix as figure_techniques with:
     """Techniques side by side: layer weights of one model."""
+    input:
+        layer_weights=rules.summarise.output.layer_weights,
     output:
         picture(
             "techniques_{model}",

@@ -151,6 +151,8 @@ def study(folder, tasks=TASKS, models=MODELS, seeds=(1, 2), techniques=("swappin
     pictures = _pictures(folder, tables, matrices, tasks, models, techniques, seeds)
     record = folder / "record.json"
     write_json(record, training_runs(tasks, models, seeds)[2][0])
+    if "probing" not in techniques:
+        del tables["probe_f1"]  # empty, as in a study without probes
     page = folder / "report.html"
     write_report(
         page,
@@ -194,6 +196,7 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
         for (c, t, m), paths in matrices.items()
     ]
     weights = {"layer_weights": tables["layer_weights"]}
+    curves = weights | {"probe_f1": tables["probe_f1"]}
     for model in models:
         keys, frames, _ = training_runs(tasks, [model], seeds)
         paths = [folder / "runs" / f"history_{model}_{i}.tsv" for i in range(len(keys))]
@@ -201,7 +204,7 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
             write_tsv(frame, path)
         histories = {"histories": paths, "training": tables["training"]}
         wanted.append(("training", {"model": model}, histories, keys))
-        wanted.append(("layer_weights", {"model": model}, weights, ()))
+        wanted.append(("layer_weights", {"model": model}, curves, ()))
         if len(techniques) > 1:
             wanted.append(("techniques", {"model": model}, weights, ()))
     wanted.append(("one_layer", {}, {"one_layer": tables["one_layer"]}, ()))

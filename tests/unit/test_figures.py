@@ -35,7 +35,7 @@ def draw_all(tasks, models, seeds, techniques, n_layers):
     windows = [synthetic.windows(0, seed, n_layers) for seed in seeds]
     found = {
         "matrix": figures.matrix(windows, "ImplicitHate", "OPT-1.3B", "Layer retraining"),
-        "curves": figures.layer_curves(weights, tasks, models, model),
+        "curves": figures.layer_curves(weights, frames["probe_f1"], tasks, models, model),
         "techniques": figures.technique_curves(weights, tasks, models, model),
         "one_layer": figures.one_layer(frames["one_layer"], tasks, models),
         "mcog": figures.mcog(frames["mcog"], weights, tasks, models),
@@ -122,6 +122,56 @@ def test_undefined_normalisation_is_said_in_the_figure():
     figure = figures.matrix([windows], "RTE", "OPT", "Layer swapping")
     assert any("not normalised" in axes.get_ylabel() for axes in figure.axes)
     plt.close(figure)
+
+
+def drawn(axes):
+    """The y values of each line of axes, by line style and colour."""
+    return {(line.get_linestyle(), line.get_color()): line.get_ydata() for line in axes.lines}
+
+
+def test_probing_shows_f1_and_its_chance_level():
+    runs = synthetic.runs(OWN, {"mini": {}}, (1, 2), ("swapping", "probing"), 6)
+    frames = summarise_runs(runs)
+    f1 = frames["probe_f1"]
+    figure = figures.layer_curves(
+        frames["layer_weights"], f1, OWN, {"mini": {"label": "Mini"}}, "mini"
+    )
+    row = [axes for axes in figure.axes if axes.get_subplotspec().rowspan.start == 1]
+    styles = style.task_styles(OWN)
+    lines = {key: values for axes in row for key, values in drawn(axes).items()}
+    assert len(lines) == 2 * len(OWN) and "F_1" in row[0].get_ylabel()
+    for task in OWN:
+        wanted = f1[(f1["task"] == task) & (f1["layer"] >= 1)]
+        assert np.allclose(lines["-", styles[task].colour], wanted["f1"])
+        assert np.allclose(lines[":", styles[task].colour], wanted["f1_random"])
+    plt.close(figure)
+
+
+def test_techniques_side_by_side_all_peak_at_one():
+    frames = summarise_runs(synthetic.runs(OWN, {"mini": {}}, (1,), ("swapping", "gradients"), 6))
+    weights = frames["layer_weights"]
+    spike = (weights["technique"] == "gradients") & (weights["layer"] == 2)
+    weights.loc[spike, "weight"] = 50.0
+    figure = figures.technique_curves(weights, OWN, {"mini": {}}, "mini")
+    lines = [line.get_ydata() for axes in figure.axes for line in axes.lines]
+    assert len(lines) == 4 and all(np.max(line) == 1 for line in lines)
+    assert "= 1" in figure.get_supylabel()
+    plt.close(figure)
+
+
+def test_empty_cells_of_correlations_say_why():
+    frames = summarise_runs(
+        synthetic.runs(OWN, {"mini": {}}, (1,), ("swapping", "gradients", "probing"), 6)
+    )
+    table = correlations(frames["layer_weights"], frames["mcog"], seed=0)
+    figure = figures.correlation_maps(table, "mcog", OWN, {"mini": {}})
+    assert len(figure.axes) == 1  # one model: nothing to compare between models
+    said = [" ".join(text.get_text().split()) for text in figure.axes[0].texts]
+    assert said.count("n too small") == 6
+    plt.close(figure)
+    whole = figures.correlation_maps(table, "layer_weights", OWN, {"mini": {}})
+    assert not any("small" in text.get_text() for text in whole.axes[0].texts)
+    plt.close(whole)
 
 
 def test_every_task_has_its_own_look():

@@ -45,6 +45,31 @@ def test_weights_given_by_layer_are_kept_as_they_are(technique):
     assert found["weight_raw"].tolist() == pytest.approx(expected.tolist())
 
 
+def test_probe_f1_is_the_mean_over_seeds_of_means_over_probe_seeds():
+    tables = []
+    for shift in (0.0, 0.2):
+        one, two = synthetic.probes(0, 1, 3), synthetic.probes(0, 1, 3).assign(probe_seed=2)
+        one["f1"] += shift
+        two["f1"] += shift + 0.1
+        other = one.assign(kind="original", f1=0.9)
+        tables.append(pd.concat([one, two, other.assign(examples="clean"), other]))
+    runs = [summary.Run("probing", "rte", "opt", seed, t) for seed, t in enumerate(tables)]
+    found = summary.summarise_runs(runs)["probe_f1"]
+    base = synthetic.probes(0, 1, 3).query("source == 'theta_M2'")["f1"]
+    assert list(found["layer"]) == [0, 1, 2, 3] and set(found["n_seeds"]) == {2}
+    assert found["f1"].tolist() == pytest.approx((base + 0.15).tolist())
+    assert found["sd"].tolist() == pytest.approx([0.2 / math.sqrt(2)] * 4)
+    assert found["f1_random"].tolist() == pytest.approx([0.2] * 4)
+    alone = summary.summarise_runs(runs[:1])["probe_f1"]
+    assert alone["sd"].isna().all() and set(alone["n_seeds"]) == {1}
+
+
+def test_without_probes_their_table_is_empty():
+    run = summary.Run("swapping", "rte", "opt", 1, synthetic.windows(0, 1, 3))
+    found = summary.summarise_runs([run])["probe_f1"]
+    assert found.empty and list(found) == summary.COLUMNS["probe_f1"]
+
+
 def test_another_technique_is_one_entry(tmp_path):
     def doubled(table):
         return table.assign(weight=2 * table["weight"])

@@ -89,8 +89,13 @@ def matrix(tables, task, model, technique):
     return figure
 
 
-def layer_curves(weights, tasks, models, model):
-    """Figures 5 and 13: a row per technique, a column per task group, a line per task."""
+def layer_curves(weights, probe_f1, tasks, models, model):
+    """Figures 5 and 13: a row per technique, a column per task group, a line per task.
+
+    Probing's row is the noise probes' F1 (frame `probe_f1`, empty without probes), whose rises are
+    its weights; dotted lines are what random guesses reach.
+    """
+    f1 = probe_f1[(probe_f1["model"] == model) & (probe_f1["layer"] >= 1)]
     chosen = weights[weights["model"] == model]
     styles = task_styles(tasks)
     techniques = _present(TECHNIQUES, chosen["technique"])
@@ -104,8 +109,12 @@ def layer_curves(weights, tasks, models, model):
         figure.set_size_inches(max(4.2, width * len(groups) + 0.6), 1.9 * len(techniques) + 1.1)
         for row, technique in zip(grid, techniques, strict=True):
             for axes, group in zip(row, groups, strict=True):
-                part = chosen[chosen["technique"] == technique]
-                _curves(axes, part, [t for t in styles if styles[t].group == group], styles, line)
+                names = [t for t in styles if styles[t].group == group]
+                if technique == "probing":
+                    _f1_curves(axes, f1, names, styles, line)
+                else:
+                    part = chosen[chosen["technique"] == technique]
+                    _curves(axes, part, names, styles, line)
                 layer_ticks(axes.xaxis, n_layers)
             row[0].set_ylabel(f"{_technique(technique)}\n{TECHNIQUES[technique].quantity}")
         for axes, group in zip(grid[0], groups, strict=True):
@@ -127,12 +136,24 @@ def _curves(axes, part, names, styles, line):
         if rows.empty:
             continue
         column = "weight" if rows["weight"].notna().any() else "weight_raw"
-        mean, sd = rows[column], rows["sd" if column == "weight" else "sd_raw"].fillna(0)
-        style = styles[name]
-        axes.plot(rows["layer"], mean, color=style.colour, marker=style.marker, ls=line)
-        axes.fill_between(
-            rows["layer"], mean - sd, mean + sd, color=style.colour, alpha=0.15, linewidth=0
-        )
+        sd = rows["sd" if column == "weight" else "sd_raw"]
+        _curve(axes, rows["layer"], rows[column], sd, styles[name], line)
+
+
+def _f1_curves(axes, part, names, styles, line):
+    for name in names:
+        rows = part[part["task"] == name].sort_values("layer")
+        if rows.empty:
+            continue
+        _curve(axes, rows["layer"], rows["f1"], rows["sd"], styles[name], line)
+        colour = styles[name].colour
+        axes.plot(rows["layer"], rows["f1_random"], color=colour, marker="", ls=":", lw=0.9)
+
+
+def _curve(axes, layers, mean, sd, style, line):
+    sd = sd.fillna(0)
+    axes.plot(layers, mean, color=style.colour, marker=style.marker, ls=line)
+    axes.fill_between(layers, mean - sd, mean + sd, color=style.colour, alpha=0.15, linewidth=0)
 
 
 def _handles(names, styles, line="", raw=()):
@@ -293,7 +314,10 @@ def mcog_averages(frame, weights, tasks, models):
 
 
 def technique_curves(weights, tasks, models, model):
-    """A panel per task, a line per technique: weights scaled to a mean of 1 over the layers."""
+    """A panel per task, a line per technique, scaled to its own largest weight.
+
+    A technique that puts all its weight on one layer would flatten the others at a common mean.
+    """
     chosen = weights[(weights["model"] == model) & weights["weight"].notna()]
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(chosen["task"])]
@@ -313,10 +337,10 @@ def technique_curves(weights, tasks, models, model):
                 if part.empty or not part["weight"].sum() > 0:
                     continue
                 colour, marker, line = technique_mark(technique)
-                scaled = part["weight"] / part["weight"].mean()
+                scaled = part["weight"] / part["weight"].max()
                 axes.plot(part["layer"], scaled, color=colour, marker=marker, ls=line, ms=3)
-            axes.axhline(1, color="#555555", lw=0.8, ls=":")
             axes.set_title(styles[name].label, color=styles[name].colour)
+            axes.set_ylim(-0.05, 1.08)
             layer_ticks(axes.xaxis, n_layers)
         for axes in panels[len(names) :]:
             axes.set_visible(False)
@@ -324,7 +348,7 @@ def technique_curves(weights, tasks, models, model):
             lowest = max(i for i in range(len(names)) if i % columns == column)
             panels[lowest].set_xlabel("layer")
             panels[lowest].tick_params(labelbottom=True)
-        figure.supylabel("relative layer weight", fontsize=8)
+        figure.supylabel("layer weight\n(largest = 1)", fontsize=8)
         handles = [
             plt.Line2D([], [], label=_technique(t), color=technique_mark(t)[0],
                        marker=technique_mark(t)[1], ls=technique_mark(t)[2])
@@ -396,9 +420,10 @@ def _reached(axes, outcomes, task, model, style):
 
 
 def correlation_maps(frame, measure, tasks, models):
-    """Figures 8 and 9: Spearman's rho between techniques (left) and between models (right).
+    """Figures 8 and 9: Spearman's rho between techniques and between models, a panel each.
 
-    `frame` is the summary's correlations table; pairs with "n too small" are left empty.
+    `frame` is the summary's correlations table; a pair without a rho shows its note instead. A
+    level with nothing to compare has no panel.
     """
     chosen = frame[frame["measure"] == measure]
     levels = [level for level in ("technique", "model") if (chosen["level"] == level).any()]
@@ -414,13 +439,14 @@ def correlation_maps(frame, measure, tasks, models):
             for row in part.itertuples():
                 rho = pd.to_numeric(row.rho, errors="coerce")
                 values.loc[row.a, row.b] = values.loc[row.b, row.a] = rho
-            grids.append((level, values))
+            notes = part.loc[pd.to_numeric(part["rho"], errors="coerce").isna()]
+            grids.append((level, values, notes))
             sizes.append(max(len(names), 2))
         size = 0.75 * sum(sizes) + 1.6 * len(levels), 0.75 * max(sizes) + 1.1
         figure, axes_row = plt.subplots(
             1, len(levels), figsize=size, squeeze=False, width_ratios=sizes
         )  # fmt: skip
-        for axes, (level, values) in zip(axes_row[0], grids, strict=True):
+        for axes, (level, values, notes) in zip(axes_row[0], grids, strict=True):
             named = _technique if level == "technique" else (lambda m: _label(models, m))
             shorter = [named(n).removeprefix("Layer ").removeprefix("Forgetting ") for n in values]
             labels = [name[:1].upper() + name[1:] for name in shorter]
@@ -429,6 +455,7 @@ def correlation_maps(frame, measure, tasks, models):
                 annot=True, fmt=".2f", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
                 xticklabels=labels, yticklabels=labels,
             )  # fmt: skip
+            _cell_notes(axes, notes, list(values))
             axes.set_facecolor("#eeeeee")
             axes.grid(visible=False)
             axes.tick_params(length=0)
@@ -436,6 +463,15 @@ def correlation_maps(frame, measure, tasks, models):
             axes.set_yticklabels(labels, rotation=0)
             axes.set_title(f"between {level}s")
     return figure
+
+
+def _cell_notes(axes, notes, names):
+    """Write why a pair has no number into its two cells, one word a line to fit."""
+    for row in notes[notes["a"] != notes["b"]].itertuples():
+        text = str(row.note).replace("n too", "n\N{NO-BREAK SPACE}too").replace(" ", "\n")
+        for x, y in ((row.a, row.b), (row.b, row.a)):
+            place = names.index(x) + 0.5, names.index(y) + 0.5
+            axes.text(*place, text, ha="center", va="center", fontsize=6, color="#444444")
 
 
 # --- From files to files ---------------------------------------------------------------
@@ -463,9 +499,10 @@ def draw(kind, outputs, tables, tasks, models, chosen=None, runs=()):
         figure = one_layer(frames["one_layer"], tasks, models)
     elif kind == "correlations":
         figure = correlation_maps(frames["correlations"], chosen["measure"], tasks, models)
-    elif kind in ("layer_weights", "techniques"):
-        function = layer_curves if kind == "layer_weights" else technique_curves
-        figure = function(frames["layer_weights"], tasks, models, model)
+    elif kind == "layer_weights":
+        figure = layer_curves(frames["layer_weights"], frames["probe_f1"], tasks, models, model)
+    elif kind == "techniques":
+        figure = technique_curves(frames["layer_weights"], tasks, models, model)
     elif kind in ("mcog", "mcog_averages"):
         function = mcog if kind == "mcog" else mcog_averages
         figure = function(frames["mcog"], frames["layer_weights"], tasks, models)

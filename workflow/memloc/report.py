@@ -9,6 +9,7 @@ import base64
 import os
 import struct
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from memloc.summary import TECHNIQUES
 from memloc.tables import read_tsv
 
 NOISY_AT_END = 0.95  # below this share of noisy examples learnt, a run's localisation says little
+ABOVE_RANDOM = 0.05  # noise probes whose best F1 isn't further above random guesses found nothing
 
 TITLES = {  # heading of a column where its name alone doesn't say enough
     "mcog": "M-CoG",
@@ -35,6 +37,18 @@ TITLES = {  # heading of a column where its name alone doesn't say enough
     "weight_raw": "weight, not normalised",
     "sd_raw": "sd, not normalised",
     "error_raw": "error, not normalised",
+    "f1": "F1",
+    "f1_random": "F1 of random guesses",
+    "noisy_uncorrected": "noisy, true label unknown",
+    "dropped": "rows dropped",
+    "dropped_empty": "of these empty",
+    "train_repeats": "repeats in training",
+    "heldout_in_train": "held-out texts in training",
+    "conflicting_before": "text with several labels, before perturbing",
+    "conflicting": "text with several labels, after perturbing",
+    "tokens_median": "tokens, median",
+    "tokens_p95": "tokens, 95th percentile",
+    "n_cut": "examples cut",
     "layer": "layer",
     "rho": "Spearman's ρ",
     "ci_low": "95 % from",
@@ -60,7 +74,8 @@ class Content:
     """All that a page is made of.
 
     tables: summary name -> path; pictures; models: name -> {label, source, note}; tasks: name ->
-    {label, category}; settings: the configuration; records: task -> paths of provenance files;
+    {label, category}; settings: the configuration; records: task -> paths or patterns of
+    provenance files;
     absent: what wasn't run -> its target; templates: folder with the page and the captions.
     """
 
@@ -117,6 +132,12 @@ def table(content, name, title, *, columns=None, low=None, note="", frame=None):
         }
         for row in frame.itertuples(index=False, name=None)
     ]
+    return _described(content, name, title, heads, rows, note)
+
+
+def _described(content, name, title, heads, rows, note=""):
+    """What the template needs of a table whose cells are worded already."""
+    path = content.tables[name]
     return {
         "absent": False, "name": name, "title": title, "path": path, "columns": heads,
         "rows": rows, "note": note, "link": os.path.relpath(path, content.folder),
@@ -145,7 +166,7 @@ def png_size(data: bytes) -> tuple[int, int]:
 
 ALT = {
     "matrix": "Heat map: mean memorisation error by window length and layer, for {names}.",
-    "layer_weights": "Line plots: layer weight against layer by task group, for {names}.",
+    "layer_weights": "Line plots: layer weight, or F1 of probes, against layer, for {names}.",
     "techniques": "Line plots: relative layer weight of each technique against layer, for {names}.",
     "one_layer": "Dot plot: largest memorisation error from modifying one layer, by model.",
     "mcog": "Dot plot: memorisation centre of gravity of each task, by technique and model.",
@@ -223,9 +244,37 @@ def setup_section(content):
     return section("setup", "Setup", [part(texts=texts)], facts=facts)
 
 
+SIZES = [
+    "task", "category", "classes", "train", "validation", "test", "noisy", "clean",
+    "noisy_uncorrected",
+]  # fmt: skip
+SIZES_NOTE = (
+    "Noisy and clean are training examples. Noise with an unknown true label came with the data "
+    "set, without a correction."
+)
+LENGTHS = [
+    "task", "model", "dropped", "dropped_empty", "train_repeats", "heldout_in_train",
+    "conflicting_before", "conflicting", "tokens_median", "tokens_p95", "share_cut", "n_cut",
+]  # fmt: skip
+LENGTHS_NOTE = (
+    "A text with several labels counts once for each training example that has it: not all of them "
+    "can be memorised. Perturbing labels can make such conflicts among repeats and resolve others. "
+    "Share cut is that of training examples longer than the model was given to read."
+)
+
+
 def tasks_section(content):
-    """Sizes and noise of the tasks."""
-    return section("tasks", "Tasks", [part(tables=[table(content, "tasks", "Sizes of the tasks")])])
+    """Sizes and noise of the tasks, then duplicates and lengths."""
+    path = content.tables.get("tasks")
+    if path is None:
+        return section("tasks", "Tasks", [part(tables=[table(content, "tasks", "Tasks")])])
+    frame = read_tsv(path)
+    sizes = frame[SIZES].drop_duplicates()  # the same for every model
+    first = table(content, "tasks", "Sizes and noise", frame=sizes, note=SIZES_NOTE)
+    title = "Duplicates and lengths, by each model's tokenizer"
+    second = table(content, "tasks", title, columns=LENGTHS, note=LENGTHS_NOTE)
+    second["name"] = "tasks-lengths"
+    return section("tasks", "Tasks", [part(tables=[first, second])])
 
 
 def training_section(content):
@@ -277,17 +326,65 @@ def _matrices(content):
 
 
 UNDEFINED = (
-    "{count} M-CoG(s) rest on fewer seeds than the others (marked). A seed is left out where its "
-    "weights are undefined: modifying all layers changed no noisy prediction, so there is nothing "
-    "to normalise by, or all its weights are 0. The raw errors are in the tables."
+    "{count} M-CoG(s) rest on fewer seeds than the others (rows marked). A seed is left out where "
+    "its weights are undefined: modifying all layers changed no noisy prediction, so there is "
+    "nothing to normalise by, or all its weights are 0. The raw errors are in the tables."
+)
+
+
+NO_NOISE = (
+    "{named}: probes find no noise here: their layer weights and M-CoG say little (the best "
+    "layer's F1 is not more than {margin} above that of random guesses)."
 )
 
 
 def mcog_overview(content):
-    """Columns of mcog.tsv that compare techniques per task and model at a glance."""
-    columns = ["task", "model", "technique", "mcog", "sd", "n_seeds"]
-    title = "M-CoG, layers 1 to L"
-    return table(content, "mcog", title, columns=columns, low=_incomplete(content))
+    """mcog.tsv with a row per task and model and a column per technique, to compare at a glance."""
+    title = "M-CoG by technique, layers 1 to L: mean ± standard deviation over seeds"
+    if "mcog" not in content.tables:
+        return table(content, "mcog", title)
+    frame, low = read_tsv(content.tables["mcog"]), _incomplete(content)
+    found = set(frame["technique"])
+    names = [n for n in TECHNIQUES if n in found] + sorted(found - set(TECHNIQUES))
+    labels = [TECHNIQUES[n].label if n in TECHNIQUES else n for n in names]
+    heads = [{"title": t, "number": False} for t in ("task", "model")]
+    heads += [{"title": label, "number": True} for label in labels]
+    rows = []
+    for key, group in frame.groupby(["task", "model"], sort=False):
+        by = {row["technique"]: row for row in group.to_dict("records")}
+        cells = [{"text": name, "value": name, "number": False} for name in key]
+        cells += [_mcog_cell(by.get(name), low) for name in names]
+        rows.append({"cells": cells, "low": any(map(low, by.values()))})
+    return _described(content, "mcog", title, heads, rows)
+
+
+def _mcog_cell(row, low):
+    """One M-CoG in words, sorted by its value; says so where seeds are missing."""
+    if row is None or pd.isna(row["mcog"]):
+        return {"text": "–", "value": "nan", "number": True}
+    text = f"{row['mcog']:.2f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.2f}")
+    if low(row):
+        text += f" ({row['n_seeds']} seed{'' if row['n_seeds'] == 1 else 's'})"
+    return {"text": text, "value": repr(row["mcog"]), "number": True}
+
+
+def _probes(content):
+    """The part on noise probes; nothing where none were run."""
+    if "probe_f1" not in content.tables:
+        return []
+    title = "F1 of noise probes, mean over probe seeds and seeds; layer 0 is the embeddings"
+    return [part("Noise probes", [table(content, "probe_f1", title)])]
+
+
+def _probes_notice(content):
+    """Where probes did no better than guessing: a list of at most one sentence."""
+    if "probe_f1" not in content.tables:
+        return []
+    frame = read_tsv(content.tables["probe_f1"])
+    frame = frame[frame["layer"] >= 1]
+    best = (frame["f1"] - frame["f1_random"]).groupby([frame["task"], frame["model"]], sort=False)
+    weak = [" / ".join(key) for key, gain in best.max().items() if not gain > ABOVE_RANDOM]
+    return [NO_NOISE.format(named=", ".join(weak), margin=ABOVE_RANDOM)] if weak else []
 
 
 def _incomplete(content):
@@ -334,9 +431,10 @@ def techniques_section(content):
             [table(content, "layer_weights", "Layer weights, mean over seeds")],
             _pictures(content, "layer_weights"),
         ),
+        *_probes(content),
     ]
     parts = [p for p in parts if any(p[k] for k in ("tables", "figures", "gallery", "texts"))]
-    notices = _undefined_notice(content)
+    notices = _undefined_notice(content) + _probes_notice(content)
     return section("techniques", "Techniques", parts, absent=absent, notices=notices)
 
 
@@ -405,9 +503,14 @@ SECTIONS = (
 def _records(content):
     """The provenance files that exist, read: task -> [(path, record)]."""
     return {
-        task: [(path, read_json(path)) for path in paths if Path(path).is_file()]
+        task: [(path, read_json(path)) for given in paths for path in _existing(given)]
         for task, paths in content.records.items()
     }
+
+
+def _existing(path):
+    """The path if it is a file, else the files that match it as a pattern."""
+    return [path] if Path(path).is_file() else sorted(glob(path))
 
 
 def _facts(content, key):

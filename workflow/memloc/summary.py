@@ -17,7 +17,7 @@ from memloc.files import read_json
 from memloc.gradient_variants import COLUMNS as GRADIENT_COLUMNS
 from memloc.gradient_variants import gradient_weights
 from memloc.probe_weights import COLUMNS as PROBE_COLUMNS
-from memloc.probe_weights import probe_weights
+from memloc.probe_weights import MEMORISED, probe_weights
 from memloc.tables import COLUMNS as TABLES
 from memloc.tables import read_tsv, write_tsv
 from memloc.weights import mean_mcog, mean_weights, one_layer_maximum, window_weights
@@ -28,6 +28,7 @@ COLUMNS = {
     ],
     "mcog": ["task", "model", "technique", "mcog", "sd", "n_seeds"],
     "one_layer": ["task", "model", "technique", "layer", "error", "sd", "error_raw", "n_seeds"],
+    "probe_f1": ["task", "model", "layer", "f1", "sd", "f1_random", "n_seeds"],
     "training": [
         "task", "model", "seed", "labels", "n_train", "n_noisy", "epochs", "memorised_epoch",
         "noisy_accuracy",
@@ -70,7 +71,7 @@ TECHNIQUES = {
         ),
         Technique(
             "probing", "Probing", "probes.tsv", tuple(PROBE_COLUMNS), probe_weights,
-            quantity=r"increase of probe $F_1$",
+            quantity=r"$F_1$ of noise probes",
         ),
     )
 }  # fmt: skip
@@ -113,10 +114,31 @@ def grouped(runs: Iterable[Run]):
     return groups
 
 
+def noise_f1(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean over probe seeds of one run's noise probes of theta_M2: f1 and f1_random by layer."""
+    chosen = table["kind"].eq("noise") & table["examples"].eq("all")
+    chosen &= table["source"].eq(MEMORISED)
+    return table[chosen].groupby("layer")[["f1", "f1_random"]].mean()
+
+
+def summarise_probes(groups):
+    """Frame probe_f1 of the groups' probing runs: layers 0..L, mean and sd over model seeds."""
+    frames = []
+    for (task, model, name), seeds in groups.items():
+        if name != "probing":
+            continue
+        layers = pd.concat([noise_f1(frame) for frame in seeds.values()]).groupby("layer")
+        mean = layers.mean().assign(sd=layers["f1"].std(), n_seeds=layers.size())
+        frames.append(mean.reset_index().assign(task=task, model=model))
+    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return found.reindex(columns=COLUMNS["probe_f1"])
+
+
 def summarise_runs(runs: Iterable[Run], techniques=TECHNIQUES):
-    """Frames layer_weights, mcog and one_layer (the last of window techniques) of all runs."""
+    """Frames layer_weights, mcog, one_layer (of window techniques) and probe_f1 of all runs."""
+    groups = grouped(runs)
     rows = {"layer_weights": [], "mcog": [], "one_layer": []}
-    for (task, model, name), seeds in grouped(runs).items():
+    for (task, model, name), seeds in groups.items():
         key = {"task": task, "model": model, "technique": name}
         what = f"{task}/{model}, {name}"
         weights = {seed: techniques[name].weights(frame) for seed, frame in seeds.items()}
@@ -129,6 +151,7 @@ def summarise_runs(runs: Iterable[Run], techniques=TECHNIQUES):
         "layer_weights": pd.concat(weights, ignore_index=True) if weights else pd.DataFrame(),
         "mcog": pd.DataFrame(rows["mcog"]),
         "one_layer": pd.DataFrame(rows["one_layer"]),
+        "probe_f1": summarise_probes(groups),
     }
     return {name: frame.reindex(columns=COLUMNS[name]) for name, frame in frames.items()}
 
@@ -187,7 +210,7 @@ def with_options(techniques, options: Mapping[str, Mapping]):
 
 
 def summarise(paths, runs, outputs: Mapping[str, str], techniques=TECHNIQUES, options=None):
-    """Read the runs' tables and write those of `outputs` (layer_weights, mcog, one_layer).
+    """Read the runs' tables and write those of `outputs` (frames of summarise_runs).
 
     `options` maps a technique to keywords of its weights, such as a post-processing variant.
     """
