@@ -144,7 +144,10 @@ def provenance_files():
     return {
         task: [
             f"{RESULTS}/{task}/perturbed.parquet.provenance.json",
-            *(f"{RESULTS}/{task}/{model}/frozen/final/provenance.json" for model in MODELS),
+            *(
+                f"{RESULTS}/{task}/{model}/frozen/final/provenance.json"
+                for model in MODELS
+            ),
         ]
         + [
             path
