@@ -20,6 +20,7 @@ os.environ.update(
 )
 
 from memloc import settings
+from memloc.costs import named_windows
 from memloc.errors import MemlocError
 from memloc.fingerprint import fingerprint
 from memloc.tasks import load_task, local_files, task_params
@@ -153,12 +154,34 @@ def probe_recipe():
     return {key: value for key, value in config["probing"].items() if key not in others}
 
 
+def known_layers(model):
+    """Layers of a model: as config says, else its config.json or manifest; None: not known yet."""
+    source = model_source(model)
+    if "layers" in source:
+        return source["layers"]
+    for path, key in [
+        (Path(RESOURCES, "models", model, "manifest.json"), "n_layers"),
+        (Path(source.get("folder", RESOURCES), "config.json"), "num_hidden_layers"),
+    ]:
+        if path.exists() and key in (facts := json.loads(path.read_text())):
+            return facts[key]
+    return None
+
+
+def checked_windows(wildcards):
+    """Input function: the data of a retraining job, once its windows are known to exist."""
+    layers = known_layers(wildcards.model)
+    try:
+        if layers is not None:
+            named_windows(wildcards.windows, layers)
+    except MemlocError as error:
+        raise WorkflowError(str(error)) from None
+    return f"{RESULTS}/{wildcards.task}/perturbed.parquet"
+
+
 def layer_count(model):
-    """Layers of a model: as config says, else as its retrieved config.json does."""
-    known = model_source(model).get("layers")
-    path = Path(RESOURCES, "models", model, "manifest.json")
-    if known is None and path.exists():
-        known = json.loads(path.read_text())["n_layers"]
+    """Layers of a model, which planning by layers needs to know."""
+    known = known_layers(model)
     if known is None:
         raise WorkflowError(
             f"retraining.batch: {config['retraining']['batch']} plans by layers, and {model!r} "

@@ -114,6 +114,9 @@ rule figure_matrix:
         f"logs/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.log",
     benchmark:
         f"benchmarks/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.tsv"
+    # Names may hold underscores: only the study's own tell where a task ends.
+    wildcard_constraints:
+        task="|".join(map(re.escape, config["tasks"])),
     conda:
         "../envs/memloc.yaml"
     threads: 1

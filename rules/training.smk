@@ -90,6 +90,6 @@ use rule train_original as train_frozen with:
         f"benchmarks/{RESULTS}/{{task}}/{{model}}/frozen/training.tsv"
     params:
         settings=training_params,
-        seed=lambda w: SEEDS(w.model)[0],
+        seed=lambda w: min(SEEDS(w.model)),
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/frozen",
         code=CODE("train.py", "finetuning"),

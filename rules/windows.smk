@@ -41,7 +41,7 @@ rule swap:
 rule retrain:
     """Reset windows of theta_M2 to theta_P and retrain them on clean examples, side by side."""
     input:
-        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        data=checked_windows,
         memorised=ancient(f"{RUN}/perturbed/final"),
         memorised_digest=f"{RUN}/perturbed/final.sha256",
         pretrained=ancient(f"{RESOURCES}/models/{{model}}"),

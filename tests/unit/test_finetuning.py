@@ -29,5 +29,6 @@ def test_a_full_disk_is_said_before_training(study, tmp_path, monkeypatch):  # n
             recipe,
             READING,
             Computing("float32", 8),
+            "code",
         )
     assert not (tmp_path / "final").exists()

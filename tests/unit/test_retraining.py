@@ -28,10 +28,11 @@ from memloc.models import find_layers
 from memloc.reading import Reading
 from memloc.retrain_files import gather_retrained, retrain_checkpoints
 from memloc.retrain_group import GroupRun, Recipe, Setup
-from memloc.retraining import Retraining, parse_windows, split_clean, window_errors
+from memloc.retraining import Retraining, parse_windows, split_clean
 from memloc.seeds import derive
 from memloc.stacked_layers import can_fold
 from memloc.variants import SharedModel, WindowVariants, first_tokens, last_tokens, tail_names
+from memloc.window_tables import window_table
 from memloc.windows import all_windows, window_name
 from tiny import FAMILIES, N_LAYERS, VOCABULARY, random_ids, tiny_model
 
@@ -470,11 +471,11 @@ def test_as_many_clean_examples_are_held_out_as_are_noisy():
 def test_normalised_errors_need_the_window_of_all_layers():
     kept = torch.tensor([[1, 0], [0, 0], [1, 1]]).bool()
     noisy = torch.tensor([True, True, False])
-    table = window_errors([(1, 1), (1, 2)], kept, noisy, n_layers=2)
+    table = window_table([(1, 1), (1, 2)], kept, noisy, n_layers=2)
     assert table.noisy_error_normalised.tolist() == [0.5, 1.0]
-    assert window_errors([(1, 1), (1, 2)], kept, noisy, 3).noisy_error_normalised.isna().all()
+    assert window_table([(1, 1), (1, 2)], kept, noisy, 3).noisy_error_normalised.isna().all()
     assert (
-        window_errors([(1, 2)], ~kept[:, :1] | noisy[:, None], noisy, 2)
+        window_table([(1, 2)], ~kept[:, :1] | noisy[:, None], noisy, 2)
         .noisy_error_normalised.isna()
         .all()
     )
@@ -559,6 +560,7 @@ def test_from_checkpoints_to_gathered_tables(tmp_path):
             seed=SEED,
             heldout_seed=0,
             memory_mb=8000,
+            code="code",
         )
 
     def gather(parts, name):

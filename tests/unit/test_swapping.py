@@ -9,7 +9,8 @@ import torch
 from memloc.encoding import Examples, collate
 from memloc.errors import MemlocError
 from memloc.models import find_layers
-from memloc.swapping import Swapper, swap_windows, window_table
+from memloc.swapping import Swapper, swap_windows
+from memloc.window_tables import window_table
 from memloc.windows import all_windows
 from tiny import FAMILIES, N_LAYERS, OTHERS, random_ids, tiny_model
 
@@ -103,11 +104,11 @@ def test_batching_does_not_change_predictions():
 def test_normalisation_by_hand_and_when_undefined():
     noisy = torch.tensor([True, True, True, True, False])
     kept = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0]]).bool()
-    table = window_table([(1, 1), (1, 2), (2, 2)], kept[:, [0, 2, 1]], noisy)
+    table = window_table([(1, 1), (1, 2), (2, 2)], kept[:, [0, 2, 1]], noisy, 2)
     assert table.noisy_error.tolist() == [0.0, 0.5, 0.25]
     assert table.clean_error.tolist() == [0.0, 1.0, 0.0]
     assert table.noisy_error_normalised.tolist() == [0.0, 1.0, 0.5]
-    undefined = window_table([(1, 1), (1, 2), (2, 2)], torch.ones(5, 3).bool(), noisy)
+    undefined = window_table([(1, 1), (1, 2), (2, 2)], torch.ones(5, 3).bool(), noisy, 2)
     assert undefined.noisy_error_normalised.isna().all()
 
 

@@ -31,6 +31,9 @@ def study_with(folder, path, value):
         (("models",), ["tinny"], ["tinny", "did you mean 'tiny'", "model_sources"]),
         (("perturbation", "ratio"), 1.0, ["perturbation.ratio", "1.0"]),
         (("perturbation", "ratio"), 0, ["perturbation.ratio", "0"]),
+        (("training", "learning_rate"), float("nan"), ["training.learning_rate", "finite"]),
+        (("training", "epochs"), 3.0, ["training.epochs", "3.0"]),
+        (("probing",), {"epochs": 5, "choose_after": 5}, ["probing.choose_after", "5"]),
         (("precision",), "float16", ["precision", "float16", "bfloat16"]),
         (("model_sources", "tiny"), {"label": "x"}, ["model_sources.tiny", "hub, folder"]),
     ],
@@ -92,8 +95,15 @@ def test_one_class_is_refused(tmp_path):
     assert done.returncode and "toy.yaml" in done.stdout and "labels" in done.stdout
 
 
-def test_a_window_outside_the_model_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["2-9", "from-3"])
+def test_a_window_outside_the_model_is_refused(tmp_path, name):
     folder = write_study(tmp_path)
-    snakemake(folder, "resources/models/tiny")
-    said = failing(folder, f"{RUN}/retrain/2-9.tsv")
-    assert "window '2-9'" in said and "END <= 2" in said, said[-3000:]
+    said = failing(folder, f"{RUN}/retrain/{name}.tsv")
+    assert name in said and "2" in said, said[-3000:]
+
+
+def test_a_model_without_tokenizer_is_refused(tmp_path):
+    folder = write_study(tmp_path)
+    for path in (folder / "tiny-bert").glob("tokenizer*"):
+        path.unlink()
+    assert "there is no tokenizer" in failing(folder)

@@ -104,10 +104,15 @@ def edit(path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "included", "excluded"),
     [
-        ("swapping", {"swap"}, {"train_original", "train_perturbed", "perturb_task"}),
+        (
+            "swapping",
+            {"swap"},
+            {"train_perturbed", "perturb_task", "retrain", "gradients", "probe"},
+        ),
+        ("gradients", {"gradients"}, {"train_perturbed", "swap", "retrain", "probe"}),
         ("training", {"train_original", "train_perturbed"}, {"perturb_task", "retrieve_task"}),
         ("noise", {"perturb_task"}, {"retrieve_task", "retrieve_model"}),
-        ("weights", {"summarise"}, {"train_perturbed", "swap"}),
+        ("summary", {"summarise"}, {"train_perturbed", "swap", "probe"}),
     ],
 )
 def test_an_edited_module_reruns_its_stage_and_what_depends(copy, module, included, excluded):
@@ -134,6 +139,13 @@ def test_changed_data_reruns_from_retrieval(copy):
     path = copy / "my-tasks/toy/train.csv"
     path.write_text(path.read_text() + "w0 w9 w8 w7,yes\n")
     assert {"retrieve_task", "perturb_task", "train_original", "swap"} <= planned(copy).keys()
+
+
+def test_new_weights_under_an_old_name_are_noticed(copy):
+    model = AutoModelForSequenceClassification.from_pretrained(copy / "tiny-bert")
+    model.bert.pooler.dense.weight.data.mul_(2)
+    model.save_pretrained(copy / "tiny-bert")
+    assert {"retrieve_model", "train_original", "swap"} <= planned(copy).keys()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memloc.errors import MemlocError
 from memloc.rates import Rate
 from memloc.sizes import ModelSize, Sizes, TaskSize
 from memloc.windows import Window, all_windows, parse_window
@@ -116,7 +117,10 @@ def named_windows(spec: str, layers: int) -> list[Window]:
     """The windows that a file name asks for: all | from-S | S-E."""
     windows = all_windows(layers)
     if spec.startswith("from-"):
-        return [window for window in windows if f"from-{window[0]}" == spec]
+        chosen = [window for window in windows if f"from-{window[0]}" == spec]
+        if not chosen:
+            raise MemlocError(f"windows {spec!r}: the model has layers 1 to {layers}")
+        return chosen
     return windows if spec == "all" else [parse_window(spec, layers)]
 
 

@@ -11,6 +11,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from memloc.errors import MemlocError
 
+TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
 BOOKKEEPING = ("split", "index", "original_label", "label", "noisy")
 
 
@@ -39,6 +40,12 @@ class Examples:
 
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     """The folder's tokenizer, padding on the right with its own pad token, else its eos."""
+    # Without its files transformers makes up a tokenizer that knows no word.
+    if not any(file for kind in TOKENIZER_FILES for file in Path(folder).glob(kind)):
+        raise MemlocError(
+            f"{folder}: there is no tokenizer ({', '.join(TOKENIZER_FILES)}); save the model's "
+            "tokenizer into the folder with save_pretrained"
+        )
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.padding_side = "right"
     if tokenizer.pad_token_id is None:

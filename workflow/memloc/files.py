@@ -47,6 +47,14 @@ def read_json(path: str | Path) -> Any:
     return json.loads(Path(path).read_text())
 
 
+def read_state(path: str | Path) -> Any:
+    """What a scratch file of JSON holds; None where it is missing or can't be read."""
+    try:
+        return read_json(path)
+    except (OSError, ValueError):
+        return None
+
+
 def sha256(path: str | Path) -> str:
     """Hex SHA-256 of a file's bytes."""
     with open(path, "rb") as file:

@@ -11,7 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.devices import device_name, pick_device, resolve_precision
 from memloc.encoding import load_tokenizer
-from memloc.files import atomic, require_space, sha256, write_provenance
+from memloc.errors import MemlocError
+from memloc.files import atomic, require_space, sha256, versions, write_provenance
 from memloc.models import (
     checkpoint_digest,
     freeze_all_but_head,
@@ -48,9 +49,11 @@ def fine_tune(
     recipe: Recipe,
     reading: Reading,
     computing: Computing,
+    code: str,
 ) -> None:
     """Fine-tune a pre-trained model on one task and write its checkpoints and history.
 
+    `code` is a fingerprint of what computes: partial state of other code is not resumed.
     `labels` is "original" (theta_O) or "perturbed" (theta_M1, theta_M2); without `train_layers`
     only the head is trained (theta_F).
     """
@@ -62,11 +65,15 @@ def fine_tune(
     tokenizer = load_tokenizer(pretrained)
     corpus = _corpus(data, labels, tokenizer, reading)
     model = load_pretrained(pretrained, reading.class_names, seed)
+    _check_lengths(corpus, model, reading.max_length)
     (freeze_embeddings if train_layers else freeze_all_but_head)(model)
     _require_room(model, places)
     identity = {
         "data": sha256(data),
         "labels": labels,
+        "code": code,
+        "versions": versions(),
+        "device": device.type,
         "pretrained": weights_hash(pretrained),
         "reading": asdict(reading),
         "trained": [name for name, p in model.named_parameters() if p.requires_grad],
@@ -110,6 +117,17 @@ def _corpus(
         len(validation),
     )
     return Corpus(train, validation, tokenizer.pad_token_id)
+
+
+def _check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> None:
+    """Raise MemlocError where an input is longer than the model has positions."""
+    longest = max(len(ids) for part in (corpus.train, corpus.validation) for ids in part.ids)
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None and longest > positions:
+        raise MemlocError(
+            f"data.max_length {max_length}: an input has {longest} tokens, but the model reads at "
+            f"most {positions}; lower data.max_length"
+        )
 
 
 def _require_room(model: PreTrainedModel, places: Places) -> None:

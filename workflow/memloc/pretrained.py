@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import snapshot_download
+from safetensors import SafetensorError
 
+from memloc.encoding import load_tokenizer
 from memloc.errors import MemlocError
 from memloc.files import atomic, sha256, write_json
 from memloc.models import find_layers, layer_parameter_count, load_pretrained
 
-TEXTS = ["*.json", "*.txt", "*.model"]
+TEXTS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
 SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"
 
 
@@ -95,11 +97,20 @@ def _hashes(folder: Path) -> dict[str, str]:
 
 
 def _describe(folder: Path, source: dict[str, Any]) -> dict[str, Any]:
+    origin = source.get("hub") or source.get("package") or source.get("folder")
     try:
         model = load_pretrained(folder, ["a", "b"], seed=0)
+        n_tokens = len(load_tokenizer(folder))
     except MemlocError as error:
-        origin = source.get("hub") or source.get("package") or source.get("folder")
         raise MemlocError(f"model {origin}: {str(error).replace(f'{folder}: ', '')}") from None
+    except SafetensorError as error:
+        raise MemlocError(f"model {origin}: its weights can't be read: {error}") from None
+    rows = model.get_input_embeddings().num_embeddings
+    if n_tokens > rows:
+        raise MemlocError(
+            f"model {origin}: its tokenizer has {n_tokens} tokens, its embeddings {rows} rows; "
+            "the tokenizer of another model?"
+        )
     return {
         "architecture": type(model).__name__,
         "model_type": model.config.model_type,

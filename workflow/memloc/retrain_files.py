@@ -11,7 +11,7 @@ import pandas as pd
 
 from memloc.devices import device_name, pick_device, resolve_precision
 from memloc.errors import MemlocError
-from memloc.files import atomic, sha256, write_provenance
+from memloc.files import atomic, sha256, versions, write_provenance
 from memloc.models import (
     checkpoint_digest,
     find_layers,
@@ -42,6 +42,7 @@ def retrain_checkpoints(
     seed: int,
     heldout_seed: int,
     memory_mb: float | None,
+    code: str,
 ) -> None:
     """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables."""
     started = time.perf_counter()
@@ -61,6 +62,8 @@ def retrain_checkpoints(
         scratch,
         {
             "data": sha256(data),
+            "code": code,
+            "versions": versions(),
             "memorised": checkpoint_digest(memorised),
             "pretrained": weights_hash(pretrained),
             "reading": asdict(reading),

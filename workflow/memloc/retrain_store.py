@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from memloc.files import atomic, read_json, write_json
+from memloc.files import atomic, read_json, read_state, write_json
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -25,8 +25,8 @@ class Store:
     def __init__(self, folder: str | Path, identity: dict[str, Any]):
         self.folder, self.identity = Path(folder), identity
         known = self.folder / "identity.json"
-        if known.exists() and read_json(known) != identity:
-            logger.info("%s holds a run with other settings: starting anew", self.folder)
+        if known.exists() and read_state(known) != identity:
+            logger.info("%s holds no run with these settings: starting anew", self.folder)
             self.clear()
         write_json(known, identity)
 
@@ -50,8 +50,8 @@ class Store:
 
     def begun(self) -> list[Window]:
         """Windows of the group whose epochs are partly done."""
-        path = self.folder / "group" / "state.json"
-        return [_window(name) for name in read_json(path)["windows"]] if path.exists() else []
+        state = read_state(self.folder / "group" / "state.json")
+        return [_window(name) for name in state["windows"]] if state else []
 
     def save(
         self,

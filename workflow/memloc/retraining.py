@@ -35,8 +35,8 @@ from memloc.models import check_compatible, find_layers, layer_parameter_count
 from memloc.retrain_group import GroupRun, Recipe, Setup
 from memloc.retrain_store import Store
 from memloc.seeds import derive
-from memloc.swapping import per_example
 from memloc.variants import SharedModel, WindowVariants
+from memloc.window_tables import per_example, window_table
 from memloc.windows import Window, all_windows, parse_window, window_name
 
 logger = logging.getLogger(__name__)
@@ -236,7 +236,7 @@ class Retraining:
     def _result(self, windows: list[Window], facts: dict[str, Any]) -> RetrainResult:
         finished = self.store.finished()
         kept = torch.stack([finished[window] for window in windows], dim=1)
-        table = window_errors(windows, kept, self.evaluated.noisy, self.shared.n_layers)
+        table = window_table(windows, kept, self.evaluated.noisy, self.shared.n_layers)
         if table["noisy_error_normalised"].isna().all() and (1, self.shared.n_layers) in windows:
             logger.warning("the window of all layers has no error: normalised errors are undefined")
         return RetrainResult(table, per_example(windows, kept, self.evaluated), facts)
@@ -257,21 +257,3 @@ def measure_cost(
     probe = None
     release(model.device)
     return WindowCost(n_layers, layer_parameter_count(model), tail, kept / n_layers)
-
-
-def window_errors(
-    windows: Sequence[Window], kept: torch.Tensor, noisy: torch.Tensor, n_layers: int
-) -> pd.DataFrame:
-    """A row per window from kept (examples, windows), whether the trained label was predicted.
-
-    noisy_error_normalised is nan unless the window of all layers is there and has an error.
-    """
-    errors = ~kept
-    frame = pd.DataFrame(windows, columns=["start", "end"])
-    frame["noisy_error"] = errors[noisy].double().mean(0).numpy()
-    frame["clean_error"] = errors[~noisy].double().mean(0).numpy()
-    frame["n_noisy"], frame["n_clean"] = int(noisy.sum()), int((~noisy).sum())
-    whole = frame.loc[(frame["start"] == 1) & (frame["end"] == n_layers), "noisy_error"]
-    ceiling = whole.iloc[0] if len(whole) and whole.iloc[0] > 0 else float("nan")
-    frame["noisy_error_normalised"] = frame["noisy_error"] / ceiling
-    return frame

@@ -4,7 +4,9 @@ Snakemake imports this module while it plans: no torch, no pandas.
 """
 
 import difflib
-from collections.abc import Iterable
+import hashlib
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import jsonschema
 import yaml
 
 from memloc.errors import MemlocError
+from memloc.files import sha256
 
 Config = dict[str, Any]
 OVERRIDES = ("model_seeds", "training", "retraining")
@@ -23,10 +26,9 @@ def read_numbers(config: Config, schema: str | Path) -> None:
 
     Snakemake reads ``--config training={epochs: 3}`` as the text "3", and YAML a bare 1e-5.
     """
-    rules = yaml.safe_load(Path(schema).read_text())
     texts = (
         fault
-        for fault in jsonschema.Draft202012Validator(rules).iter_errors(config)
+        for fault in _faults(config, schema)
         if isinstance(fault.instance, str) and fault.validator in ("type", "enum")
     )
     for fault in list(texts):
@@ -47,11 +49,16 @@ def _meant(text: str) -> Any:
 
 def check_config(config: Config, schema: str | Path) -> None:
     """Raise MemlocError naming key, value and remedy for the first fault in `config`."""
-    rules = yaml.safe_load(Path(schema).read_text())
-    errors = jsonschema.Draft202012Validator(rules).iter_errors(config)
-    fault = jsonschema.exceptions.best_match(errors)
+    fault = jsonschema.exceptions.best_match(_faults(config, schema))
     if fault is not None:
         raise MemlocError(f"configuration: {_explain(fault)}")
+    _refuse_nonfinite(config)
+    probing = config["probing"]
+    if probing["choose_after"] >= probing["epochs"]:
+        raise MemlocError(
+            f"configuration: probing.choose_after = {probing['choose_after']} leaves no epoch to "
+            f"choose from: it must be below probing.epochs = {probing['epochs']}"
+        )
     for name in config["models"]:
         if name not in config["model_sources"]:
             raise MemlocError(
@@ -59,6 +66,26 @@ def check_config(config: Config, schema: str | Path) -> None:
                 f"{did_you_mean(name, config['model_sources'])}. "
                 "Describe it there with hub, folder or package."
             )
+
+
+def _faults(config: Config, schema: str | Path) -> Iterator[jsonschema.ValidationError]:
+    """Faults by the schema; a whole number must be written as one (3, not 3.0)."""
+    strict = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+    validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=strict)
+    return validator(yaml.safe_load(Path(schema).read_text())).iter_errors(config)
+
+
+def _is_integer(_checker: Any, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse_nonfinite(value: Any, key: str = "") -> None:
+    """NaN and infinity pass every comparison of a schema."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise MemlocError(f"configuration: {key} = {value}: give a finite number")
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _refuse_nonfinite(inner, f"{key}.{name}".lstrip("."))
 
 
 def _explain(fault: jsonschema.ValidationError) -> str:
@@ -98,6 +125,19 @@ def model_settings(config: Config, model: str) -> Config:
 
 
 def model_source(config: Config, model: str) -> Config:
-    """Where a model comes from: the part of its description that retrieval depends on."""
+    """Where a model comes from: the part of its description that retrieval depends on.
+
+    A local folder counts with its content, so that new weights under an old name are noticed.
+    """
     described = config["model_sources"][model]
-    return {key: described[key] for key in SOURCE_KEYS if key in described}
+    source = {key: described[key] for key in SOURCE_KEYS if key in described}
+    if "folder" in source:
+        source["content"] = _content(Path(source["folder"]).expanduser())
+    return source
+
+
+def _content(folder: Path) -> str:
+    """One hash of all files of a folder, hidden ones and subfolders left out."""
+    files = sorted(p for p in folder.glob("*") if p.is_file() and not p.name.startswith("."))
+    hashes = [f"{path.name}:{sha256(path)}" for path in files]
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()

@@ -222,7 +222,8 @@ def _from_name(source: Mapping[str, Any]) -> ModelSize:
     name = str(source.get("hub", package)).rpartition("/")[2].lower()
     if name in KNOWN_MODELS:
         return _built(*KNOWN_MODELS[name], basis="known")
-    return _built(*KNOWN_MODELS["bert-base-cased"], basis=ASSUMED)
+    layers, width, vocabulary = KNOWN_MODELS["bert-base-cased"]
+    return _built(source.get("layers", layers), width, vocabulary, basis=ASSUMED)
 
 
 def _built(

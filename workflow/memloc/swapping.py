@@ -17,8 +17,8 @@ from memloc.encoding import Examples, batches_by_tokens, padded_batches
 from memloc.engine import Entry, LayerStack
 from memloc.models import check_compatible, find_layers
 from memloc.progress import progress
-from memloc.weights import normalise
-from memloc.windows import Window, all_windows, window_name
+from memloc.window_tables import per_example, window_table
+from memloc.windows import Window, all_windows
 
 ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations
 
@@ -110,30 +110,6 @@ def swap_windows(
         predicted = torch.stack([logits[window].argmax(-1) for window in swapper.windows], dim=1)
         kept[rows] = predicted.cpu() == examples.labels[rows, None]
     return SwapResult(
-        window_table(swapper.windows, kept, examples.noisy),
+        window_table(swapper.windows, kept, examples.noisy, len(swapper.original)),
         per_example(swapper.windows, kept, examples),
     )
-
-
-def window_table(windows: list[Window], kept: torch.Tensor, noisy: torch.Tensor) -> pd.DataFrame:
-    """One row per window from kept (examples, windows), whether the trained label was predicted.
-
-    noisy_error_normalised scales the window of all layers to 1 (nan where that has no error).
-    """
-    errors = ~kept
-    frame = pd.DataFrame(windows, columns=["start", "end"])
-    frame["noisy_error"] = errors[noisy].double().mean(0).numpy()
-    frame["clean_error"] = errors[~noisy].double().mean(0).numpy()
-    frame["n_noisy"] = int(noisy.sum())
-    frame["n_clean"] = int((~noisy).sum())
-    frame["noisy_error_normalised"] = normalise(frame)
-    return frame
-
-
-def per_example(windows: list[Window], kept: torch.Tensor, examples: Examples) -> pd.DataFrame:
-    """index, then per window whether the perturbed label was still predicted; noisy rows only."""
-    noisy = examples.noisy
-    table = {"index": examples.index[noisy].numpy()}
-    for column, window in enumerate(windows):
-        table[window_name(window)] = kept[noisy][:, column].numpy()
-    return pd.DataFrame(table).sort_values("index", ignore_index=True)

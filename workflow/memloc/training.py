@@ -25,7 +25,7 @@ from memloc.devices import autocast
 from memloc.encoding import Examples, collate
 from memloc.errors import MemlocError
 from memloc.evaluation import accuracy, macro_f1, predict_logits
-from memloc.files import atomic, read_json, write_json
+from memloc.files import atomic, read_state, write_json
 from memloc.seeds import derive
 
 logger = logging.getLogger(__name__)
@@ -249,11 +249,11 @@ class FineTuning:
 
     def _resume(self) -> None:
         folder = self.scratch / "state"
-        if not (folder / "state.json").exists():
+        if not folder.exists():
             return
-        saved = read_json(folder / "state.json")
-        if saved["identity"] != self.identity:
-            logger.info("%s holds a run with other settings: starting anew", self.scratch)
+        saved = read_state(folder / "state.json")
+        if saved is None or saved["identity"] != self.identity:
+            logger.info("%s holds no run with these settings: starting anew", self.scratch)
             self.clear()
             return
         self._load_weights(load_file(folder / "weights.safetensors"))

@@ -21,4 +21,5 @@ with job(snakemake):
         seed=int(snakemake.wildcards.seed),
         heldout_seed=snakemake.params.heldout_seed,
         memory_mb=snakemake.resources.get("mem_mb"),
+        code=snakemake.params.code,
     )

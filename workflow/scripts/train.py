@@ -21,4 +21,5 @@ with job(snakemake):
         recipe=Recipe(**chosen["recipe"]),
         reading=Reading(**chosen["reading"]),
         computing=Computing(**chosen["computing"]),
+        code=snakemake.params.code,
     )
