@@ -10,6 +10,7 @@ from memloc.devices import autocast
 from memloc.encoding import Examples, batches_by_length, padded_batches
 
 logger = logging.getLogger(__name__)
+MEMORISED = 0.95  # share of noisy examples below which a model has not memorised them
 
 
 @torch.no_grad()
@@ -31,7 +32,7 @@ def predict_logits(
 def memorised_share(
     model: PreTrainedModel, examples: Examples, pad_id: int, batch_size: int, precision: str
 ) -> float:
-    """Share of noisy examples whose label the model predicts; a warning where it is 0."""
+    """Share of noisy examples whose label the model predicts; a warning where it is low."""
     noisy = examples.select(examples.noisy.nonzero().flatten())
     predicted = predict_logits(model, noisy, pad_id, batch_size, precision).argmax(-1)
     share = accuracy(predicted == noisy.labels)
@@ -39,6 +40,12 @@ def memorised_share(
         logger.warning(
             "theta_M2 predicts the label of no noisy example: nothing was memorised, and errors "
             "of its windows say nothing"
+        )
+    elif share < MEMORISED:
+        logger.warning(
+            "theta_M2 predicts the labels of only %.1f %% of the noisy examples: the rest count "
+            "as errors of every window; train longer or at a higher learning rate",
+            100 * share,
         )
     return share
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from memloc.errors import MemlocError
 
-FORMAT = "%(asctime)s %(message)s"
+FORMAT = "%(asctime)s {job}  %(message)s"
 
 
 @contextmanager
@@ -20,7 +20,10 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     if snakemake.log:
         Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
         handlers.append(logging.FileHandler(snakemake.log[0], mode="w", encoding="utf-8"))
-    logging.basicConfig(level=logging.INFO, format=FORMAT, datefmt="%H:%M:%S", handlers=handlers)
+    # Jobs run side by side share a terminal: every line says whose it is.
+    named = " ".join([snakemake.rule, *snakemake.wildcards]).replace("%", "%%")
+    style = FORMAT.format(job=named)
+    logging.basicConfig(level=logging.INFO, format=style, datefmt="%H:%M:%S", handlers=handlers)
     logger = logging.getLogger(f"memloc.{snakemake.rule}")
     os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
     if "torch" in sys.modules:
