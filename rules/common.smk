@@ -60,7 +60,6 @@ wildcard_constraints:
     task="[^/]+",
     model="|".join(map(re.escape, config["model_sources"])),
     seed=r"\d+",
-    labels="original|perturbed",
     windows=r"all|from-\d+|\d+-\d+",
 
 

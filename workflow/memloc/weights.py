@@ -198,7 +198,8 @@ def one_layer_maximum(tables: Sequence[pd.DataFrame]) -> dict[str, float]:
     """Largest error from modifying one layer (Figure 4): dict layer, error, sd, error_raw, n_seeds.
 
     The maximum over layers is taken after the mean over seeds, so that seed noise doesn't raise it;
-    error is normalised where every seed's is defined (else nan), sd is over seeds at that layer.
+    error is normalised, over the seeds where that is defined (nan if none); error_raw is over all;
+    sd is over seeds at that layer.
     """
     single = [t[t["start"] == t["end"]].sort_values("start") for t in tables]
     raw = np.array([t["noisy_error"].to_numpy(float) for t in single])
