@@ -54,12 +54,15 @@ RESULTS = config["results_dir"].rstrip("/")
 RESOURCES = config["resources_dir"].rstrip("/")
 MODELS = config["models"]
 RUN = f"{RESULTS}/{{task}}/{{model}}/seed{{seed}}"
+# What a technique localises in: a seed's run, such a run while it memorised, a control model.
+SETUP = f"{RESULTS}/{{task}}/{{model}}/{{setup}}"
 
 
 wildcard_constraints:
     task="[^/]+",
     model="|".join(map(re.escape, config["model_sources"])),
     seed=r"\d+",
+    setup=r"seed\d+(/epoch\d+)?|control/layers\d+-\d+",
     windows=r"all|from-\d+|\d+-\d+",
 
 
@@ -116,6 +119,33 @@ def computing(wildcards):
         "precision": config["precision"],
         "evaluation_batch_size": config["evaluation_batch_size"],
     }
+
+
+def checkpoint(which, ending=""):
+    """Input function: theta_M1, theta_M2, theta_O or theta_F of what a technique localises in.
+
+    While a run memorises, theta_M1 and theta_M2 are that epoch's; theta_O is the finished one.
+    """
+
+    def path(wildcards):
+        folder = f"{RESULTS}/{wildcards.task}/{wildcards.model}"
+        run, _, epoch = wildcards.setup.partition("/epoch")
+        control = "control/" if run.startswith("control/") else ""
+        places = {
+            "theta_M1": f"{wildcards.setup}/perturbed/{'final' if epoch else 'memorised'}",
+            "theta_M2": f"{wildcards.setup}/perturbed/final",
+            "theta_O": f"{run}/original/final",
+            "theta_F": f"{control}frozen/final",
+        }
+        return f"{folder}/{places[which]}{ending}"
+
+    return path
+
+
+def setup_seed(wildcards):
+    """The model seed of a technique's setup; control models have their model's first one."""
+    found = re.match(r"seed(\d+)", wildcards.setup)
+    return int(found[1]) if found else min(SEEDS(wildcards.model))
 
 
 def training_params(wildcards):
@@ -203,7 +233,7 @@ def retrain_jobs(model):
 def retrained(ending):
     """Input function: what the retraining jobs of one run leave behind."""
     return lambda w: expand(
-        f"{RUN}/retrain/{{windows}}{ending}", windows=retrain_jobs(w.model), **w
+        f"{SETUP}/retrain/{{windows}}{ending}", windows=retrain_jobs(w.model), **w
     )
 
 

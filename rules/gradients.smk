@@ -9,16 +9,16 @@ rule gradients:
     """Norms per layer of the gradient that would forget the noisy labels."""
     input:
         data=f"{RESULTS}/{{task}}/perturbed.parquet",
-        memorised=ancient(f"{RUN}/perturbed/memorised"),
-        memorised_digest=f"{RUN}/perturbed/memorised.sha256",
-        frozen=ancient(f"{RESULTS}/{{task}}/{{model}}/frozen/final"),
-        frozen_digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
+        memorised=ancient(checkpoint("theta_M1")),
+        memorised_digest=checkpoint("theta_M1", ".sha256"),
+        frozen=ancient(checkpoint("theta_F")),
+        frozen_digest=checkpoint("theta_F", ".sha256"),
     output:
-        f"{RUN}/gradients.tsv",
+        f"{SETUP}/gradients.tsv",
     log:
-        f"logs/{RUN}/gradients.log",
+        f"logs/{SETUP}/gradients.log",
     benchmark:
-        f"benchmarks/{RUN}/gradients.tsv"
+        f"benchmarks/{SETUP}/gradients.tsv"
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]

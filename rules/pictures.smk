@@ -4,13 +4,14 @@ Which tables and figures a study has, by name; functions for rules/report.smk, n
 
 from memloc.files import sha256
 
-# What a technique's runs leave behind; a technique joins the study with its entry here.
-TECHNIQUE_TABLES = {
+# What a technique's runs leave behind.
+ALL_TECHNIQUE_TABLES = {
     "swapping": f"{RUN}/swap.tsv",
     "retraining": f"{RUN}/retrain.tsv",
     "gradients": f"{RUN}/gradients.tsv",
     "probing": f"{RUN}/probes.tsv",
 }
+TECHNIQUE_TABLES = {name: ALL_TECHNIQUE_TABLES[name] for name in config["techniques"]}
 WINDOW_TECHNIQUES = [t for t in ("swapping", "retraining") if t in TECHNIQUE_TABLES]
 COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate
 SUMMARY = f"{RESULTS}/summary"

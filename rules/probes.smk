@@ -9,16 +9,16 @@ rule probe:
     """Train all probes of one fine-tuned model together."""
     input:
         data=f"{RESULTS}/{{task}}/perturbed.parquet",
-        memorised=ancient(f"{RUN}/perturbed/final"),
-        memorised_digest=f"{RUN}/perturbed/final.sha256",
-        frozen=ancient(f"{RESULTS}/{{task}}/{{model}}/frozen/final"),
-        frozen_digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
+        memorised=ancient(checkpoint("theta_M2")),
+        memorised_digest=checkpoint("theta_M2", ".sha256"),
+        frozen=ancient(checkpoint("theta_F")),
+        frozen_digest=checkpoint("theta_F", ".sha256"),
     output:
-        f"{RUN}/probes.tsv",
+        f"{SETUP}/probes.tsv",
     log:
-        f"logs/{RUN}/probe.log",
+        f"logs/{SETUP}/probe.log",
     benchmark:
-        f"benchmarks/{RUN}/probe.tsv"
+        f"benchmarks/{SETUP}/probe.tsv"
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]

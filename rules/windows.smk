@@ -9,17 +9,17 @@ rule swap:
     """Swap every window of theta_M2 for theta_O's layers, in one sweep."""
     input:
         data=f"{RESULTS}/{{task}}/perturbed.parquet",
-        memorised=ancient(f"{RUN}/perturbed/final"),
-        memorised_digest=f"{RUN}/perturbed/final.sha256",
-        original=ancient(f"{RUN}/original/final"),
-        original_digest=f"{RUN}/original/final.sha256",
+        memorised=ancient(checkpoint("theta_M2")),
+        memorised_digest=checkpoint("theta_M2", ".sha256"),
+        original=ancient(checkpoint("theta_O")),
+        original_digest=checkpoint("theta_O", ".sha256"),
     output:
-        table=f"{RUN}/swap.tsv",
-        examples=f"{RUN}/swap_examples.parquet",
+        table=f"{SETUP}/swap.tsv",
+        examples=f"{SETUP}/swap_examples.parquet",
     log:
-        f"logs/{RUN}/swap.log",
+        f"logs/{SETUP}/swap.log",
     benchmark:
-        f"benchmarks/{RUN}/swap.tsv"
+        f"benchmarks/{SETUP}/swap.tsv"
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -42,17 +42,17 @@ rule retrain:
     """Reset windows of theta_M2 to theta_P and retrain them on clean examples, side by side."""
     input:
         data=checked_windows,
-        memorised=ancient(f"{RUN}/perturbed/final"),
-        memorised_digest=f"{RUN}/perturbed/final.sha256",
+        memorised=ancient(checkpoint("theta_M2")),
+        memorised_digest=checkpoint("theta_M2", ".sha256"),
         pretrained=ancient(f"{RESOURCES}/models/{{model}}"),
         pretrained_digest=f"{RESOURCES}/models/{{model}}.sha256",
     output:
-        table=f"{RUN}/retrain/{{windows}}.tsv",
-        examples=f"{RUN}/retrain/{{windows}}.examples.parquet",
+        table=f"{SETUP}/retrain/{{windows}}.tsv",
+        examples=f"{SETUP}/retrain/{{windows}}.examples.parquet",
     log:
-        f"logs/{RUN}/retrain/{{windows}}.log",
+        f"logs/{SETUP}/retrain/{{windows}}.log",
     benchmark:
-        f"benchmarks/{RUN}/retrain/{{windows}}.tsv"
+        f"benchmarks/{SETUP}/retrain/{{windows}}.tsv"
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -64,8 +64,9 @@ rule retrain:
         recipe=retraining_recipe,
         reading=reading,
         precision=config["precision"],
+        seed=setup_seed,
         heldout_seed=config["data_seed"],
-        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/retrain-{{windows}}",
+        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/{{setup}}/retrain-{{windows}}",
         code=CODE("retrain.py", "retrain_files"),
     script:
         "../workflow/scripts/retrain.py"
@@ -77,12 +78,12 @@ rule gather_retrained:
         tables=retrained(".tsv"),
         examples=retrained(".examples.parquet"),
     output:
-        table=f"{RUN}/retrain.tsv",
-        examples=f"{RUN}/retrain_examples.parquet",
+        table=f"{SETUP}/retrain.tsv",
+        examples=f"{SETUP}/retrain_examples.parquet",
     log:
-        f"logs/{RUN}/retrain.log",
+        f"logs/{SETUP}/retrain.log",
     benchmark:
-        f"benchmarks/{RUN}/retrain.tsv"
+        f"benchmarks/{SETUP}/retrain.tsv"
     conda:
         "../envs/memloc.yaml"
     threads: 1

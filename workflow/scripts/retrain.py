@@ -18,7 +18,7 @@ with job(snakemake):
         reading=Reading(**snakemake.params.reading),
         recipe=Recipe(**snakemake.params.recipe),
         precision=snakemake.params.precision,
-        seed=int(snakemake.wildcards.seed),
+        seed=snakemake.params.seed,
         heldout_seed=snakemake.params.heldout_seed,
         memory_mb=snakemake.resources.get("mem_mb"),
         code=snakemake.params.code,
