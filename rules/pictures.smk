@@ -2,17 +2,13 @@
 Which tables and figures a study has, by name; functions for rules/report.smk, no rules.
 """
 
+from memloc import techniques
 from memloc.files import sha256
 
-# What a technique's runs leave behind.
-ALL_TECHNIQUE_TABLES = {
-    "swapping": f"{RUN}/swap.tsv",
-    "retraining": f"{RUN}/retrain.tsv",
-    "gradients": f"{RUN}/gradients.tsv",
-    "probing": f"{RUN}/probes.tsv",
-}
-TECHNIQUE_TABLES = {name: ALL_TECHNIQUE_TABLES[name] for name in config["techniques"]}
-WINDOW_TECHNIQUES = [t for t in ("swapping", "retraining") if t in TECHNIQUE_TABLES]
+# What each technique's runs leave behind.
+STUDIED = techniques.chosen(config["techniques"])
+TECHNIQUE_TABLES = {name: f"{RUN}/{found.table}" for name, found in STUDIED.items()}
+WINDOW_TECHNIQUES = [name for name, found in STUDIED.items() if found.windows]
 COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate
 SUMMARY = f"{RESULTS}/summary"
 FIGURE = f"{RESULTS}/figures"
@@ -137,6 +133,18 @@ def page_content():
     }
 
 
+def technique_records():
+    """Records of the studied techniques, below a run; retraining's jobs have their own."""
+    return [
+        (
+            "retrain/*.tsv.provenance.json"
+            if name == "retraining"
+            else f"{found.table}.provenance.json"
+        )
+        for name, found in STUDIED.items()
+    ]
+
+
 def provenance_files():
     """Records beside the results, by task; the page shows those that exist.
 
@@ -155,10 +163,7 @@ def provenance_files():
             for record in (
                 "original/final/provenance.json",
                 "perturbed/final/provenance.json",
-                "swap.tsv.provenance.json",
-                "retrain/*.tsv.provenance.json",
-                "gradients.tsv.provenance.json",
-                "probes.tsv.provenance.json",
+                *technique_records(),
             )
             for path in run_paths(f"{RUN}/{record}", tasks=[task])
         ]

@@ -28,7 +28,7 @@ rule summarise:
     params:
         runs=[run for name in TECHNIQUE_TABLES for run in run_list(technique=name)],
         options={"gradients": {"variant": config["gradients"]["variant"]}},
-        code=CODE("summarise.py", "summary"),
+        code=CODE("summarise.py", "summary", *techniques.modules()),
     script:
         "../workflow/scripts/summarise.py"
 

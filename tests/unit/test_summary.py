@@ -1,6 +1,8 @@
 """Summaries over runs: any number of techniques, seeds kept apart, bad runs refused."""
 
 import math
+import sys
+import types
 
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from memloc import summary
 from memloc.cost import cost, stage_of
 from memloc.errors import MemlocError
 from memloc.tables import read_tsv, write_tsv
+from memloc.techniques import TECHNIQUES, Technique, modules, with_options
 from memloc.weights import centre_of_gravity, window_weights
 
 ALL = ("swapping", "retraining", "gradients", "probing")
@@ -70,28 +73,43 @@ def test_without_probes_their_table_is_empty():
     assert found.empty and list(found) == summary.COLUMNS["probe_f1"]
 
 
-def test_another_technique_is_one_entry(tmp_path):
-    def doubled(table):
-        return table.assign(weight=2 * table["weight"])
+def technique(monkeypatch, function):
+    """A technique from a module of its own."""
+    module = types.ModuleType("memloc.own")
+    module.COLUMNS, module.own_weights = ["layer", "weight"], function
+    monkeypatch.setitem(sys.modules, "memloc.own", module)
+    return Technique("own", "Own", "Own", "own.tsv", "own:own_weights", ("#000000", "o", "-"))
 
-    own = summary.Technique("doubling", "Doubling", "d.tsv", ("layer", "weight"), doubled)
-    path = tmp_path / "d.tsv"
+
+def test_another_technique_is_one_module_and_one_entry(tmp_path, monkeypatch):
+    own = technique(monkeypatch, lambda table: table.assign(weight=2 * table["weight"]))
+    path = tmp_path / "own.tsv"
     write_tsv(synthetic.given(0, 1, 4), path)
     outputs = {name: tmp_path / f"{name}.tsv" for name in ("layer_weights", "mcog")}
-    run = {"technique": "doubling", "task": "rte", "model": "opt", "seed": 1}
-    summary.summarise([path], [run], outputs, techniques={"doubling": own})
-    assert set(read_tsv(outputs["layer_weights"])["technique"]) == {"doubling"}
+    run = {"technique": "own", "task": "rte", "model": "opt", "seed": 1}
+    summary.summarise([path], [run], outputs, techniques={"own": own})
+    assert set(read_tsv(outputs["layer_weights"])["technique"]) == {"own"}
     assert math.isclose(read_tsv(outputs["layer_weights"])["weight"].sum(), 2)
 
 
-def test_options_reach_the_weights_of_a_technique():
-    def scaled(table, factor=1):
-        return table.assign(weight=factor * table["weight"])
-
-    own = summary.Technique("own", "Own", "o.tsv", ("layer", "weight"), scaled)
-    bound = summary.with_options({"own": own}, {"own": {"factor": 3}})
+def test_options_reach_the_weights_of_a_technique(monkeypatch):
+    own = technique(
+        monkeypatch, lambda table, factor=1: table.assign(weight=factor * table["weight"])
+    )
+    bound = with_options({"own": own}, {"own": {"factor": 3}})
     weights = bound["own"].weights(synthetic.given(0, 1, 4))["weight"]
     assert math.isclose(weights.sum(), 3)
+
+
+def test_every_technique_of_the_registry_can_be_used():
+    for name, found in TECHNIQUES.items():
+        assert name == found.name and found.columns
+        weights = found.weights(synthetic.MAKERS[name](1, 1, 5))
+        assert list(weights["layer"]) == [1, 2, 3, 4, 5] and (weights["weight"] >= 0).all()
+    looks = [found.mark for found in TECHNIQUES.values()]
+    assert len(set(looks)) == len({colour for colour, *_ in looks}) == len(looks)
+    assert len({marker for _, marker, _ in looks}) == len(looks)
+    assert {"weights", "probe_weights", "gradient_variants"} <= set(modules())
 
 
 def test_files_round_trip_in_full_precision(tmp_path):

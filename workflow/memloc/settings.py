@@ -15,6 +15,7 @@ import yaml
 
 from memloc.errors import MemlocError
 from memloc.files import sha256
+from memloc.techniques import TECHNIQUES
 
 Config = dict[str, Any]
 OVERRIDES = ("model_seeds", "training", "retraining")
@@ -59,6 +60,12 @@ def check_config(config: Config, schema: str | Path) -> None:
             f"configuration: probing.choose_after = {probing['choose_after']} leaves no epoch to "
             f"choose from: it must be below probing.epochs = {probing['epochs']}"
         )
+    for name in config["techniques"]:
+        if name not in TECHNIQUES:
+            raise MemlocError(
+                f"configuration: techniques: {name!r} is unknown"
+                f"{did_you_mean(name, TECHNIQUES)}. Known: {_listed(TECHNIQUES)}"
+            )
     for name in config["models"]:
         if name not in config["model_sources"]:
             raise MemlocError(

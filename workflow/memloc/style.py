@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 from PIL import Image
 
 from memloc.files import atomic
+from memloc.techniques import FALLBACK_MARK, TECHNIQUES
 
 matplotlib.use("Agg")  # jobs draw to files, with or without a display
 
@@ -34,14 +35,6 @@ PAPER = {  # task: shade within its group, marker
     "reuters": (0, "<"), "trec": (1, "*"),
 }  # fmt: skip
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
-# techniques side by side within one task: greys and shapes, so that colour stays the task's
-TECHNIQUE_MARKS = {
-    "swapping": ("#111111", "o", "-"),
-    "retraining": ("#d17a00", "s", "--"),
-    "gradients": ("#0072b2", "^", "-."),
-    "probing": ("#b3407a", "D", ":"),
-}
-FALLBACK_MARK = ("#6b6b6b", "v", (0, (1, 3)))
 METADATA = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
@@ -103,7 +96,7 @@ def model_lines(models: Sequence[str]) -> dict[str, object]:
 
 def technique_mark(name: str):
     """(colour, marker, line) of a technique where techniques are compared within a task."""
-    return TECHNIQUE_MARKS.get(name, FALLBACK_MARK)
+    return TECHNIQUES[name].mark if name in TECHNIQUES else FALLBACK_MARK
 
 
 def look():

@@ -1,26 +1,22 @@
 """Per-run tables gathered into the tables of a whole study.
 
-A technique is one entry of TECHNIQUES: which table of a run it reads and how that becomes layer
-weights. Windows (swapping, retraining) go through their matrix; a technique that gives a weight per
-layer itself (gradients, probing) needs a function from its table to columns layer and weight.
+Each technique of `memloc.techniques` says which table of a run it reads and how that becomes layer
+weights: windows go through their matrix, other techniques give a weight per layer themselves.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.files import read_json
-from memloc.gradient_variants import COLUMNS as GRADIENT_COLUMNS
-from memloc.gradient_variants import gradient_weights
-from memloc.probe_weights import COLUMNS as PROBE_COLUMNS
-from memloc.probe_weights import MEMORISED, probe_weights
+from memloc.probe_weights import MEMORISED
 from memloc.tables import COLUMNS as TABLES
 from memloc.tables import read_tsv, write_tsv
-from memloc.weights import mean_mcog, mean_weights, one_layer_maximum, window_weights
+from memloc.techniques import TECHNIQUES, known, with_options
+from memloc.weights import mean_mcog, mean_weights, one_layer_maximum
 
 COLUMNS = {
     "layer_weights": [
@@ -34,46 +30,6 @@ COLUMNS = {
         "noisy_accuracy",
         "clean_accuracy", "validation_accuracy", "validation_macro_f1", "seconds",
     ],
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Technique:
-    """A localisation technique: its name in tables and figures, and its weights.
-
-    `weights` turns one seed's table into a frame with columns layer (1..L), weight (>= 0) and, if
-    it differs, weight_raw. `windows` says that the table has a row per window, hence a matrix.
-    """
-
-    name: str
-    label: str
-    table: str
-    columns: tuple[str, ...]
-    weights: Callable[[pd.DataFrame], pd.DataFrame]
-    windows: bool = False
-    quantity: str = "layer weight"
-
-
-TECHNIQUES = {
-    technique.name: technique
-    for technique in (
-        Technique(
-            "swapping", "Layer swapping", "swap.tsv", tuple(TABLES["windows"]), window_weights,
-            windows=True, quantity="mean memorisation error",
-        ),
-        Technique(
-            "retraining", "Layer retraining", "retrain.tsv", tuple(TABLES["windows"]),
-            window_weights, windows=True, quantity="mean memorisation error",
-        ),
-        Technique(
-            "gradients", "Forgetting gradients", "gradients.tsv",
-            tuple(GRADIENT_COLUMNS), gradient_weights, quantity="share of the gradient norm",
-        ),
-        Technique(
-            "probing", "Probing", "probes.tsv", tuple(PROBE_COLUMNS), probe_weights,
-            quantity=r"$F_1$ of noise probes",
-        ),
-    )
 }  # fmt: skip
 
 
@@ -92,11 +48,7 @@ def read_runs(paths: Iterable[str | Path], runs: Iterable[Mapping], techniques=T
     """Runs from their files: `runs` says technique, task, model, seed of each path, in order."""
     found = []
     for path, run in zip(paths, runs, strict=True):
-        if run["technique"] not in techniques:
-            raise MemlocError(
-                f"Technique {run['technique']!r} is unknown; there are {', '.join(techniques)}."
-            )
-        frame = read_tsv(path, list(techniques[run["technique"]].columns))
+        frame = read_tsv(path, known(run["technique"], techniques).columns)
         found.append(Run(run["technique"], run["task"], run["model"], run["seed"], frame))
     return found
 
@@ -199,14 +151,6 @@ def write_training(histories, checkpoints, runs, output):
     tables = [read_tsv(path, TABLES["history"]) for path in histories]
     records = [read_json(Path(folder) / "provenance.json") for folder in checkpoints]
     write_tsv(summarise_training(tables, records, runs), output, COLUMNS["training"])
-
-
-def with_options(techniques, options: Mapping[str, Mapping]):
-    """The techniques with keyword options bound to their weights, as {"gradients": {...}}."""
-    return techniques | {
-        name: replace(techniques[name], weights=partial(techniques[name].weights, **chosen))
-        for name, chosen in options.items()
-    }
 
 
 def summarise(paths, runs, outputs: Mapping[str, str], techniques=TECHNIQUES, options=None):

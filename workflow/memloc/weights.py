@@ -14,9 +14,11 @@ import numpy as np
 import pandas as pd
 
 from memloc.errors import MemlocError
+from memloc.tables import COLUMNS as TABLES
 
 log = logging.getLogger(__name__)
 
+COLUMNS = TABLES["windows"]
 Seeds = Mapping[int, pd.DataFrame]  # a seed's weights: layer, weight and maybe weight_raw
 
 
