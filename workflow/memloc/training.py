@@ -6,52 +6,30 @@ follows from the seed and the epoch's number alone.
 """
 
 import logging
-import math
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import nn
 from tqdm import tqdm
-from transformers import PreTrainedModel, get_linear_schedule_with_warmup
+from transformers import PreTrainedModel
 
-from memloc.devices import autocast
-from memloc.encoding import Examples, collate
+from memloc.encoding import Examples
 from memloc.errors import MemlocError
 from memloc.evaluation import accuracy, macro_f1, predict_logits
 from memloc.files import atomic, read_state, write_json
 from memloc.seeds import derive
+from memloc.streams import Corpus, Recipe, Stream
+
+__all__ = ["Batch", "Computing", "Corpus", "FineTuning", "Outcome", "Recipe"]
 
 logger = logging.getLogger(__name__)
 LOSS_CHECK_STEPS = 50  # asking a GPU for the loss at every step would make it wait
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to fine-tune; the fields are config.yaml's `training`."""
-
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    warmup: float
-    weight_decay: float
-    clip_norm: float
-    memorised_above: float
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """What a run trains on and is validated on."""
-
-    train: Examples
-    validation: Examples
-    pad_id: int
 
 
 @dataclass(frozen=True)
@@ -69,6 +47,13 @@ class Outcome:
 
     history: list[dict[str, float]]
     memorised_epoch: int | None
+
+
+class Batch(NamedTuple):
+    """Rows of a stream's corpus that are trained on at once."""
+
+    stream: Stream
+    rows: torch.Tensor
 
 
 class FineTuning:
@@ -92,18 +77,9 @@ class FineTuning:
         self.computing, self.seed = computing, seed
         self.scratch = Path(scratch)
         self.identity = {**identity, "recipe": asdict(recipe), **asdict(computing), "seed": seed}
-        self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        self.optimizer = torch.optim.AdamW(
-            self.trained.values(),
-            lr=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
-            fused=True,
-        )
-        self.steps = math.ceil(len(corpus.train) / recipe.batch_size)
-        total = self.steps * recipe.epochs
-        self.schedule = get_linear_schedule_with_warmup(
-            self.optimizer, int(recipe.warmup * total), total
-        )
+        self.stream = Stream("task", model, corpus, recipe, computing.precision, seed)
+        self.streams = [self.stream]
+        self.saved = dict(self.stream.trained)  # what partial state and theta_M1 are made of
         self.outcome = Outcome([], None)
 
     def run(self, after_epoch: Callable[[int], None] = lambda epoch: None) -> Outcome:
@@ -132,39 +108,36 @@ class FineTuning:
     # --- one epoch ---------------------------------------------------------------------
 
     def _train_epoch(self, epoch: int) -> float:
-        """Mean training loss of one epoch, examples in an order of the epoch's own."""
-        train, size = self.corpus.train, self.recipe.batch_size
+        """Mean training loss of one epoch over the task's examples."""
+        batches = self._batches(epoch)
         device = self.model.device
-        generator = torch.Generator().manual_seed(derive(self.seed, "order", epoch))
-        order = torch.randperm(len(train), generator=generator)
-        losses = torch.zeros(self.steps, device=device)
-        self.model.train()
+        losses = torch.zeros(len(batches), device=device)
+        self._train_mode()
         devices = [device] if device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices), self._bar(epoch) as bar:
+        with torch.random.fork_rng(devices=devices), self._bar(epoch, len(batches)) as bar:
             torch.manual_seed(derive(self.seed, "dropout", epoch))
-            for step, rows in enumerate(order.split(size)):
-                losses[step] = self._train_step(rows)
-                checked = (step + 1) % LOSS_CHECK_STEPS == 0 or step + 1 == self.steps
+            for step, batch in enumerate(batches):
+                losses[step] = self._train_step(batch)
+                checked = (step + 1) % LOSS_CHECK_STEPS == 0 or step + 1 == len(batches)
                 if checked:
-                    self._refuse_nonfinite(losses[: step + 1], epoch)
+                    self._refuse_nonfinite(losses[: step + 1], epoch, batches)
                     bar.set_postfix(loss=f"{losses[: step + 1].mean().item():.3f}", **self._last())
                 bar.update()
-        self.model.eval()
-        weights = torch.tensor([len(rows) for rows in order.split(size)], device=device)
+        self._train_mode(False)
+        ours = [len(batch.rows) * (batch.stream is self.stream) for batch in batches]
+        weights = torch.tensor(ours, device=device)
         return ((losses * weights).sum() / weights.sum()).item()
 
-    def _train_step(self, rows: torch.Tensor) -> torch.Tensor:
-        train, device = self.corpus.train, self.model.device
-        inputs = collate([train.ids[row] for row in rows.tolist()], self.corpus.pad_id, device)
-        with autocast(self.computing.precision, device):
-            logits = self.model(**inputs).logits
-        loss = nn.functional.cross_entropy(logits.float(), train.labels[rows].to(device))
-        self.optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm)
-        self.optimizer.step()
-        self.schedule.step()
-        return loss.detach()
+    def _batches(self, epoch: int) -> Sequence[Batch]:
+        """What an epoch trains on, in order."""
+        return [Batch(self.stream, rows) for rows in self.stream.order(epoch)]
+
+    def _train_mode(self, mode: bool = True) -> None:
+        for stream in self.streams:
+            stream.model.train(mode)
+
+    def _train_step(self, batch: Batch) -> torch.Tensor:
+        return batch.stream.step(batch.rows)
 
     def _evaluate(self) -> dict[str, float]:
         """Accuracies against the labels trained on, noisy and clean examples apart."""
@@ -185,21 +158,22 @@ class FineTuning:
         size, precision = self.computing.evaluation_batch_size, self.computing.precision
         return predict_logits(self.model, examples, self.corpus.pad_id, size, precision).argmax(-1)
 
-    def _refuse_nonfinite(self, losses: torch.Tensor, epoch: int) -> None:
+    def _refuse_nonfinite(self, losses: torch.Tensor, epoch: int, batches: Sequence[Batch]) -> None:
         wrong = (~losses.isfinite()).nonzero()
         if len(wrong):
             step = int(wrong[0])
+            recipe = batches[step].stream.recipe
             raise MemlocError(
                 f"training loss became {losses[step].item()} in epoch {epoch}, step {step + 1} of "
-                f"{self.steps} (learning_rate {self.recipe.learning_rate:g}, precision "
+                f"{len(batches)} (learning_rate {recipe.learning_rate:g}, precision "
                 f"{self.computing.precision}); lower training.learning_rate or use float32"
             )
 
     # --- progress ----------------------------------------------------------------------
 
-    def _bar(self, epoch: int) -> tqdm:
+    def _bar(self, epoch: int, steps: int) -> tqdm:
         return tqdm(
-            total=self.steps,
+            total=steps,
             desc=f"epoch {epoch}/{self.recipe.epochs}",
             leave=False,
             disable=not sys.stderr.isatty(),
@@ -226,13 +200,12 @@ class FineTuning:
     # --- partial state -----------------------------------------------------------------
 
     def _save(self, epoch: int) -> None:
-        weights = {name: p.detach().contiguous() for name, p in self.trained.items()}
+        weights = {name: p.detach().contiguous() for name, p in self.saved.items()}
         if self.outcome.memorised_epoch is None and self._reached:
             with atomic(self.scratch / "memorised.safetensors") as draft:
                 save_file(weights, draft)
             self.outcome.memorised_epoch = epoch
-        state = self.optimizer.state_dict()["state"]
-        moments = {f"{i}.{key}": value for i, slot in state.items() for key, value in slot.items()}
+        moments = {name: p for stream in self.streams for name, p in stream.moments().items()}
         with atomic(self.scratch / "state") as draft:
             draft.mkdir()
             save_file(weights, draft / "weights.safetensors")
@@ -243,7 +216,7 @@ class FineTuning:
                     "identity": self.identity,
                     "history": self.outcome.history,
                     "memorised_epoch": self.outcome.memorised_epoch,
-                    "schedule": self.schedule.state_dict(),
+                    "schedules": {s.name: s.schedule.state_dict() for s in self.streams},
                 },
             )
 
@@ -257,22 +230,13 @@ class FineTuning:
             self.clear()
             return
         self._load_weights(load_file(folder / "weights.safetensors"))
-        self.schedule.load_state_dict(saved["schedule"])
-        self._load_moments(load_file(folder / "optimizer.safetensors"))
+        moments = load_file(folder / "optimizer.safetensors")
+        for stream in self.streams:
+            stream.resume(moments, saved["schedules"][stream.name])
         self.outcome = Outcome(saved["history"], saved["memorised_epoch"])
         logger.info("resuming after epoch %d", len(self.outcome.history))
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         with torch.no_grad():
-            for name, parameter in self.trained.items():
+            for name, parameter in self.saved.items():
                 parameter.copy_(weights[name])
-
-    def _load_moments(self, moments: dict[str, torch.Tensor]) -> None:
-        content = self.optimizer.state_dict()
-        content["state"] = {}
-        for name, value in moments.items():
-            slot, _, key = name.partition(".")
-            content["state"].setdefault(int(slot), {})[key] = value
-        for group, rate in zip(content["param_groups"], self.schedule.get_last_lr(), strict=True):
-            group["lr"] = rate
-        self.optimizer.load_state_dict(content)
