@@ -2,16 +2,21 @@
 What jobs cost: the budget that dry runs end with, and the time and memory that rules ask for.
 
 A dry run of any target ends with the budget of what it plans; a run that plans more GPU-hours
-than `budget.max_gpu_hours` stops before its first job. In: config, and benchmarks of finished
+than `budget.max_gpu_hours` stops before its first job, as does one of more hours than
+`budget.cpu_limit_hours` on a machine without a GPU. In: config, and benchmarks of finished
 jobs. Out: cost_minutes and cost_mb for the rules' resources.
 """
+
+from snakemake.logging import logger
 
 import planning
 from memloc.actual import finished_jobs
 from memloc.budget import make_budget, refusal
 from memloc.budget_text import budget_text
 from memloc.cost_model import CostModel, Job
+from memloc.rates import CPU, is_cpu
 from memloc.sizes import Sizes
+from memloc.slots import chosen_gpus, cpu_refusal
 
 SIZES = Sizes(config, TASKS, RESULTS, RESOURCES)
 _COST_MODELS = []
@@ -71,34 +76,71 @@ def planned_budget():
     return make_budget(jobs, cost_model(), config["budget"]["gpus"])
 
 
+def over_budget(planned):
+    """Why the configuration refuses this plan's GPU-hours; None when it doesn't."""
+    return refusal(planned, config["budget"]["max_gpu_hours"])
+
+
+def without_gpu():
+    """Why this machine shouldn't run the plan: too many hours on a processor; None when it may."""
+    if config["allow_cpu"] or not planning.is_local(workflow):
+        return None
+    if chosen_gpus(config["devices"]["gpus"]):
+        return None
+    # budget.device may name another machine's; these jobs would run here
+    local = CostModel(SIZES, CPU, finished_jobs(planning.benchmark_patterns(workflow)))
+    seconds = sum(
+        local.estimate(job).seconds * job.gpus
+        for job in planning.pending_jobs(workflow)
+    )
+    return cpu_refusal(seconds / 3600, config["budget"]["cpu_limit_hours"])
+
+
 def budget_report():
     """What a dry run ends with."""
     planned = planned_budget()
-    return budget_text(
-        planned, config, refusal(planned, config["budget"]["max_gpu_hours"])
-    )
+    # Whoever names a GPU plans for another machine.
+    here = is_cpu(planned.device) and without_gpu()
+    return budget_text(planned, config, over_budget(planned) or here or None)
 
 
-def refuse_over_budget():
+def refuse_to_run():
     """Stop a run that plans more than it may."""
-    limit = config["budget"]["max_gpu_hours"]
-    reason = (
-        None if limit is None or workflow.touch else refusal(planned_budget(), limit)
-    )
+    if workflow.touch:
+        return
+    limited = config["budget"]["max_gpu_hours"] is not None
+    reason = over_budget(planned_budget()) if limited else None
+    reason = reason or without_gpu()
     if reason:
         raise WorkflowError(f"budget: {reason}")
+
+
+def compare_slots():
+    """Say so where Snakemake starts more GPU jobs at once than they find slots, or fewer."""
+    devices = config["devices"]
+    gpus = chosen_gpus(devices["gpus"]) if planning.is_local(workflow) else []
+    slots = len(gpus) * devices["jobs_per_gpu"]
+    at_once = planning.gpu_jobs_at_once(workflow)
+    if slots and at_once != slots:
+        said = "any number of" if at_once is None else at_once
+        logger.warning(
+            f"devices: {slots} GPU slots ({len(gpus)} GPUs x {devices['jobs_per_gpu']} jobs), but "
+            f"Snakemake starts {said} GPU jobs at once: use --resources gpu={slots}"
+        )
 
 
 planning.watch(workflow, budget_report)
 
 
 onstart:
-    refuse_over_budget()
+    refuse_to_run()
+    compare_slots()
 
 
 def whole_study():
     """What the budget of the whole study hangs on, as keywords of `write_budget`."""
     places = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget")
+    places += ("allow_cpu", "devices")
     described = ("base", "labels", "split", "expected")
     return dict(
         plan=planning.plain(planning.whole_plan(workflow)),

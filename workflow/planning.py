@@ -59,6 +59,11 @@ def is_local(workflow: Any) -> bool:
     return workflow.local_exec
 
 
+def gpu_jobs_at_once(workflow: Any) -> int | None:
+    """How many jobs with gpu=1 Snakemake runs at once (--resources gpu=N); None: any number."""
+    return _number(workflow.global_resources.get("gpu"))
+
+
 def watch(workflow: Any, text: Callable[[], str]) -> None:
     """Have a dry run end with `text()`."""
     if is_driver(workflow):

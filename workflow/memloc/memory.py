@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from memloc.slots import jobs_per_gpu
 from memloc.windows import Window
 
 logger = logging.getLogger(__name__)
@@ -56,13 +57,18 @@ def budget_bytes(device: torch.device, limit_mb: float | None) -> float:
     On the CPU no more than `limit_mb`, what the job was granted, the process as it is included.
     """
     if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return SHARE_OF_FREE * (free + unused)
+        return SHARE_OF_FREE * (free_on_gpu(device) + unused)
     free = min(_available(), _left_in_cgroup())
     if limit_mb is not None:
         free = min(free, limit_mb * 1e6 - _resident())
     return SHARE_OF_FREE * free
+
+
+def free_on_gpu(device: torch.device) -> float:
+    """Bytes that nobody has reserved; of a GPU that jobs share, no more than is left of a share."""
+    free, total = torch.cuda.mem_get_info(device)
+    return min(free, total / jobs_per_gpu() - torch.cuda.memory_reserved(device))
 
 
 def _available() -> float:

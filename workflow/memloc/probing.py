@@ -19,6 +19,7 @@ import torch
 
 from memloc.encoding import Examples
 from memloc.errors import MemlocError
+from memloc.memory import free_on_gpu
 from memloc.probe_stack import UNKNOWN, ProbeRecipe, ProbeStack, probe_f1
 from memloc.probe_weights import COLUMNS
 from memloc.progress import progress
@@ -181,7 +182,7 @@ class Probing:
     def _groups(self, places: Sequence[Place]) -> list["_Group"]:
         """Places trained as one stack, in shares as even as can be."""
         if self.device.type == "cuda":
-            free, _ = torch.cuda.mem_get_info(self.device)
+            free = free_on_gpu(self.device)
             most = max(1, int(GPU_SHARE * free / self._bytes_per_place(places[0])))
             number = math.ceil(len(places) / most)
         else:

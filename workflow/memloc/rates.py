@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from memloc.slots import machine_gpus
+
 # Name, peak TFLOP/s in float32 and in bfloat16 (float32's where the device has no such units),
 # as the vendor states them; the first name found in the device's own decides.
 DEVICES = (
@@ -126,8 +128,8 @@ def cpu_threads(device: str | None) -> int:
 
 @cache
 def local_gpu() -> str | None:
-    """The name of this machine's first GPU; None where the driver shows none."""
-    if shutil.which("nvidia-smi") is None:
+    """The name of this machine's first GPU; None where none is visible."""
+    if shutil.which("nvidia-smi") is None or not machine_gpus():
         return None
     query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:

@@ -4,11 +4,12 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.slots import own_gpu
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 
@@ -29,10 +30,22 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(snakemake.threads)
     try:
-        yield logger
+        with _device(snakemake):
+            yield logger
     except MemlocError as error:
         logger.error("error in rule %s: %s", snakemake.rule, error)
         sys.exit(1)
     except BaseException:
         logger.exception("rule %s failed", snakemake.rule)
         raise
+
+
+def _device(snakemake: Any) -> AbstractContextManager:
+    """A GPU of its own for a job that asks for one.
+
+    Which one plays no part in results: it comes from the configuration, and not from params.
+    """
+    if not snakemake.resources.get("gpu"):
+        return nullcontext()
+    devices = snakemake.config["devices"]
+    return own_gpu(devices["gpus"], devices["jobs_per_gpu"])

@@ -1,0 +1,79 @@
+"""Devices of one machine: plans too long for a processor, and jobs with a GPU of their own."""
+
+import re
+
+import pytest
+
+from study import copy_workflow, snakemake, write_study
+
+TRAINED = "results/toy/tiny/seed1/original/final"
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return write_study(tmp_path_factory.mktemp("devices"))
+
+
+def limited(study, *arguments, allow="", **environment):
+    (study / "limit.yaml").write_text("budget: {cpu_limit_hours: 1.0e-5}\n" + allow)
+    files = ("--configfile", "study.yaml", "limit.yaml")
+    return snakemake(study, TRAINED, *files, *arguments, check=False, **environment)
+
+
+def test_a_long_plan_without_a_gpu_is_refused_before_its_first_job(study):
+    dry = limited(study, "--dry-run", **NO_GPU)
+    assert dry.returncode == 0 and "REFUSED: this plan has" in dry.stdout
+    run = limited(study, **NO_GPU)
+    assert run.returncode and "Traceback" not in run.stdout
+    for part in ("cpu_limit_hours = 1e-05", "allow_cpu: true", "no GPU"):
+        assert part in run.stdout, run.stdout
+    assert not (study / "resources").exists() and not (study / "results").exists()
+    assert not list((study / ".snakemake/locks").glob("*"))
+
+
+def test_allow_cpu_passes(study):
+    dry = limited(study, "--dry-run", allow="allow_cpu: true\n", **NO_GPU)
+    assert dry.returncode == 0 and "Budget:" in dry.stdout and "REFUSED" not in dry.stdout
+    run = limited(study, allow="allow_cpu: true\n", **NO_GPU)
+    assert run.returncode == 0 and (study / TRAINED).exists()
+
+
+def test_the_papers_study_is_refused_and_the_demo_is_not(tmp_path):
+    folder = copy_workflow(tmp_path)
+    quiet = ("--dry-run", "--quiet", "rules")
+    paper = snakemake(folder, *quiet, "--configfile", "config.yaml", **NO_GPU).stdout
+    hours = re.search(r"REFUSED: this plan has ([\d,.]+) hours", paper)
+    assert hours and float(hours[1].replace(",", "")) > 1000
+    demo = snakemake(
+        folder, *quiet, "--profile", "profiles/demo", "--configfile", "profiles/demo/study.yaml"
+    )
+    assert "REFUSED" not in demo.stdout and "Budget:" in demo.stdout
+
+
+def test_a_plan_for_another_machine_is_only_planned(tmp_path):
+    folder = copy_workflow(tmp_path)
+    (folder / "named.yaml").write_text("budget: {device: NVIDIA A100}\n")
+    quiet = ("--dry-run", "--quiet", "rules", "--configfile")
+    named = snakemake(folder, *quiet, "named.yaml", **NO_GPU).stdout
+    assert "NVIDIA A100 (budget.device)" in named and "REFUSED" not in named
+    profile = ("config.yaml", "--profile", "profiles/slurm")
+    assert "REFUSED" not in snakemake(folder, *quiet, *profile, **NO_GPU).stdout
+
+
+def test_jobs_get_a_gpu_of_their_own(study, tmp_path):
+    """Devices that don't exist serve: torch sees none of them, and computes on the processor."""
+    locks = {"MEMLOC_LOCKS": str(tmp_path / "locks")}
+    (study / "two.yaml").write_text(
+        "devices: {gpus: [97, 98], jobs_per_gpu: 1}\nbudget: {cpu_limit_hours: 1.0e-5}\n"
+    )
+    said = snakemake(
+        study,
+        *("results/toy/tiny/seed1/perturbed/final",),
+        *("--configfile", "study.yaml", "two.yaml", "--resources", "gpu=1"),
+        **locks,
+    ).stdout
+    assert "devices: 2 GPU slots (2 GPUs x 1 jobs)" in said and "--resources gpu=2" in said
+    log = (study / "logs/results/toy/tiny/seed1/perturbed/training.log").read_text()
+    assert "GPU 97, slot 1 of 1" in log
+    assert {path.name for path in (tmp_path / "locks").iterdir()} == {"97.0.lock"}
