@@ -3,6 +3,8 @@ Which tables and figures a study has, by name; functions for rules/report.smk, n
 """
 
 from memloc import techniques
+from memloc.asking import command
+from memloc.figure_kinds import KINDS
 from memloc.files import sha256
 
 # What each technique's runs leave behind.
@@ -13,6 +15,13 @@ COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to co
 SUMMARY = f"{RESULTS}/summary"
 FIGURE = f"{RESULTS}/figures"
 CAPTION = "../workflow/report/{}.rst"
+
+
+def asked(key, name):
+    """The command that makes the page with one more technique or stage, as this run was called."""
+    called = workflow.config_settings
+    files = [os.path.relpath(path) for path in called.configfiles]
+    return command(files, called.config, {key: [*config[key], name]})
 
 
 def run_list(models=MODELS, tasks=config["tasks"], **facts):
@@ -78,13 +87,30 @@ def figure_names():
     return figures
 
 
+# Further parts of the study (config's stages): the summary tables that each adds, and functions
+# that list its figures as figure_names does.
+STAGE_TABLES = {
+    "centroids": ["events"],
+    "generalisation": ["generalisation"],
+    "control": ["control_accuracy", "gradient_variants"],
+}
+STAGE_FIGURES = {}
 FIGURES_LIST = figure_names()
+FIGURES_LIST += [
+    figure
+    for stage in config["stages"]
+    if stage in STAGE_FIGURES
+    for figure in STAGE_FIGURES[stage]()
+]
 FIGURES = [
     f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
 ]
 SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
 SUMMARY_TABLES += ["probe_f1"] if "probing" in TECHNIQUE_TABLES else []
 SUMMARY_TABLES += ["correlations"] if COMPARED else []
+SUMMARY_TABLES += [
+    table for stage in config["stages"] for table in STAGE_TABLES.get(stage, [])
+]
 SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
 
 
@@ -93,12 +119,12 @@ wildcard_constraints:
     measure="mcog|layer_weights",
 
 
-def picture(name, caption, subcategory, **labels):
-    """A figure's two files; the PNG goes into Snakemake's own report."""
+def picture(name, kind, subcategory, **labels):
+    """A figure's two files, of a kind of KINDS; the PNG goes into Snakemake's own report."""
     shown = report(
         f"{FIGURE}/{name}.png",
-        caption=CAPTION.format(caption),
-        category="Training" if subcategory == "Training" else "Techniques",
+        caption=CAPTION.format(kind),
+        category=KINDS[kind].section.capitalize(),
         subcategory=subcategory,
         labels=labels or {"figure": subcategory},
     )
@@ -125,11 +151,7 @@ def page_content():
         "tasks": names["tasks"],
         "models": names["models"],
         "settings": dict(config),
-        "absent": {
-            name: f"{SUMMARY}/{name}.tsv"
-            for name in ("correlations",)
-            if name not in SUMMARY_TABLES
-        },
+        "absent": absent(),
     }
 
 
@@ -143,6 +165,27 @@ def technique_records():
         )
         for name, found in STUDIED.items()
     ]
+
+
+def absent():
+    """Techniques and tables that this study leaves out: their target, and how to ask for them."""
+    missing = {
+        name: {"target": f"{RUN}/{found.table}", "command": asked("techniques", name)}
+        for name, found in techniques.TECHNIQUES.items()
+        if name not in STUDIED
+    }
+    missing |= {
+        table: {"target": f"{SUMMARY}/{table}.tsv", "command": asked("stages", stage)}
+        for stage, tables in STAGE_TABLES.items()
+        for table in tables
+        if table not in SUMMARY_TABLES
+    }
+    if "correlations" not in SUMMARY_TABLES:
+        missing["correlations"] = {
+            "target": f"{SUMMARY}/correlations.tsv",
+            "command": "",
+        }
+    return missing
 
 
 def provenance_files():

@@ -126,7 +126,7 @@ rule figure_matrix:
     params:
         kind="matrix",
         names=display_names(),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_layers"),
     script:
         "../workflow/scripts/figures.py"
 
@@ -146,7 +146,7 @@ use rule figure_matrix as figure_training with:
         kind="training",
         names=display_names(),
         runs=lambda w: run_list(models=[w.model], labels="perturbed"),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_training"),
 
 
 use rule figure_matrix as figure_layer_weights with:
@@ -165,7 +165,7 @@ use rule figure_matrix as figure_layer_weights with:
     params:
         kind="layer_weights",
         names=display_names(),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_layers"),
 
 
 use rule figure_matrix as figure_techniques with:
@@ -186,7 +186,7 @@ use rule figure_matrix as figure_techniques with:
     params:
         kind="techniques",
         names=display_names(),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_layers"),
 
 
 use rule figure_matrix as figure_one_layer with:
@@ -202,7 +202,7 @@ use rule figure_matrix as figure_one_layer with:
     params:
         kind="one_layer",
         names=display_names(),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_layers"),
 
 
 use rule figure_matrix as figure_mcog with:
@@ -219,7 +219,7 @@ use rule figure_matrix as figure_mcog with:
     params:
         kind="mcog",
         names=display_names(),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_mcog"),
 
 
 use rule figure_mcog as figure_mcog_averages with:
@@ -237,7 +237,7 @@ use rule figure_mcog as figure_mcog_averages with:
     params:
         kind="mcog_averages",
         names=display_names(),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_mcog"),
 
 
 use rule figure_matrix as figure_correlations with:
@@ -258,7 +258,7 @@ use rule figure_matrix as figure_correlations with:
     params:
         kind="correlations",
         names=display_names(),
-        code=CODE("figures.py", "figures"),
+        code=CODE("figures.py", "figures", "figures_correlations"),
 
 
 rule report:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import synthetic
-from memloc import figures, style
+from memloc import figures_correlations, figures_layers, figures_mcog, figures_training, style
 from memloc.correlations import correlations
 from memloc.summary import summarise_runs, summarise_training
 from memloc.weights import mean_matrix
@@ -34,16 +34,16 @@ def draw_all(tasks, models, seeds, techniques, n_layers):
     table = correlations(weights, frames["mcog"], seed=0) if len(models) > 1 else None
     windows = [synthetic.windows(0, seed, n_layers) for seed in seeds]
     found = {
-        "matrix": figures.matrix(windows, "ImplicitHate", "OPT-1.3B", "Layer retraining"),
-        "curves": figures.layer_curves(weights, frames["probe_f1"], tasks, models, model),
-        "techniques": figures.technique_curves(weights, tasks, models, model),
-        "one_layer": figures.one_layer(frames["one_layer"], tasks, models),
-        "mcog": figures.mcog(frames["mcog"], weights, tasks, models),
-        "averages": figures.mcog_averages(frames["mcog"], weights, tasks, models),
-        "training": figures.training(pd.concat(history), outcomes, tasks, models, model),
+        "matrix": figures_layers.matrix(windows, "ImplicitHate", "OPT-1.3B", "Layer retraining"),
+        "curves": figures_layers.layer_curves(weights, frames["probe_f1"], tasks, models, model),
+        "techniques": figures_layers.technique_curves(weights, tasks, models, model),
+        "one_layer": figures_layers.one_layer(frames["one_layer"], tasks, models),
+        "mcog": figures_mcog.mcog(frames["mcog"], weights, tasks, models),
+        "averages": figures_mcog.mcog_averages(frames["mcog"], weights, tasks, models),
+        "training": figures_training.training(pd.concat(history), outcomes, tasks, models, model),
     }
     if table is not None:
-        found["correlations"] = figures.correlation_maps(table, "mcog", tasks, models)
+        found["correlations"] = figures_correlations.correlation_maps(table, "mcog", tasks, models)
     for figure in found.values():
         figure.canvas.draw()
     return found
@@ -106,7 +106,7 @@ def test_axes_carry_layers(study):
 
 def test_matrix_has_short_windows_on_top_and_true_values():
     windows = [synthetic.windows(0, seed, 4) for seed in (1, 2)]
-    figure = figures.matrix(windows, "RTE", "OPT", "Layer swapping")
+    figure = figures_layers.matrix(windows, "RTE", "OPT", "Layer swapping")
     axes = figure.axes[0]
     assert axes.yaxis_inverted()
     values = axes.collections[0].get_array().reshape(4, 4)
@@ -119,7 +119,7 @@ def test_undefined_normalisation_is_said_in_the_figure():
     windows = synthetic.windows(0, 1, 3)
     windows.loc[(windows["start"] == 1) & (windows["end"] == 3), "noisy_error"] = 0.0
     windows["noisy_error_normalised"] = np.nan
-    figure = figures.matrix([windows], "RTE", "OPT", "Layer swapping")
+    figure = figures_layers.matrix([windows], "RTE", "OPT", "Layer swapping")
     assert any("not normalised" in axes.get_ylabel() for axes in figure.axes)
     plt.close(figure)
 
@@ -133,7 +133,7 @@ def test_probing_shows_f1_and_its_chance_level():
     runs = synthetic.runs(OWN, {"mini": {}}, (1, 2), ("swapping", "probing"), 6)
     frames = summarise_runs(runs)
     f1 = frames["probe_f1"]
-    figure = figures.layer_curves(
+    figure = figures_layers.layer_curves(
         frames["layer_weights"], f1, OWN, {"mini": {"label": "Mini"}}, "mini"
     )
     row = [axes for axes in figure.axes if axes.get_subplotspec().rowspan.start == 1]
@@ -152,7 +152,7 @@ def test_techniques_side_by_side_all_peak_at_one():
     weights = frames["layer_weights"]
     spike = (weights["technique"] == "gradients") & (weights["layer"] == 2)
     weights.loc[spike, "weight"] = 50.0
-    figure = figures.technique_curves(weights, OWN, {"mini": {}}, "mini")
+    figure = figures_layers.technique_curves(weights, OWN, {"mini": {}}, "mini")
     lines = [line.get_ydata() for axes in figure.axes for line in axes.lines]
     assert len(lines) == 4 and all(np.max(line) == 1 for line in lines)
     assert "= 1" in figure.get_supylabel()
@@ -164,12 +164,12 @@ def test_empty_cells_of_correlations_say_why():
         synthetic.runs(OWN, {"mini": {}}, (1,), ("swapping", "gradients", "probing"), 6)
     )
     table = correlations(frames["layer_weights"], frames["mcog"], seed=0)
-    figure = figures.correlation_maps(table, "mcog", OWN, {"mini": {}})
+    figure = figures_correlations.correlation_maps(table, "mcog", OWN, {"mini": {}})
     assert len(figure.axes) == 1  # one model: nothing to compare between models
     said = [" ".join(text.get_text().split()) for text in figure.axes[0].texts]
     assert said.count("n too small") == 6
     plt.close(figure)
-    whole = figures.correlation_maps(table, "layer_weights", OWN, {"mini": {}})
+    whole = figures_correlations.correlation_maps(table, "layer_weights", OWN, {"mini": {}})
     assert not any("small" in text.get_text() for text in whole.axes[0].texts)
     plt.close(whole)
 
@@ -207,7 +207,7 @@ def test_colours_stand_out_from_white():
 
 def test_files_are_the_same_every_time(tmp_path):
     for turn in ("a", "b"):
-        figure = figures.matrix([synthetic.windows(0, 1, 3)], "RTE", "OPT", "Layer swapping")
+        figure = figures_layers.matrix([synthetic.windows(0, 1, 3)], "RTE", "OPT", "Layer swapping")
         style.save(figure, [tmp_path / f"{turn}.pdf", tmp_path / f"{turn}.png"])
     for kind in ("pdf", "png"):
         first, second = ((tmp_path / f"{turn}.{kind}").read_bytes() for turn in ("a", "b"))
@@ -217,4 +217,4 @@ def test_files_are_the_same_every_time(tmp_path):
 
 @pytest.mark.parametrize("value,text", [(0.0, ".00"), (0.154, ".15"), (1.0, "1"), (1.26, "1.26")])
 def test_short_numbers(value, text):
-    assert figures.short(value) == text
+    assert figures_layers.short(value) == text

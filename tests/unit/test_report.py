@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import synthetic
-from memloc import report
+from memloc import report, report_parts, report_provenance, report_setup
+from memloc.figure_kinds import KINDS
 from memloc.inputs import TASK_COLUMNS
 from memloc.tables import read_tsv
 
@@ -59,7 +60,12 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     path = synthetic.study(
         folder, TASKS, MODELS, (1, 2), ("swapping", "gradients"), n_layers=4,
-        absent={"retraining": "results/{task}/{model}/seed{seed}/retrain.tsv"},
+        absent={
+            "retraining": {
+                "target": "results/{task}/{model}/seed{seed}/retrain.tsv",
+                "command": "snakemake --config 'techniques=[retraining]' -- report",
+            }
+        },
     )  # fmt: skip
     return folder, path.read_text(encoding="utf-8")
 
@@ -88,7 +94,8 @@ def test_contents_lead_to_every_section(page):
     links = [a["href"] for a in page.all("a") if a.get("href", "").startswith("#")]
     assert links == [f"#{id}" for id in sections]
     assert sections == [
-        "setup", "tasks", "training", "techniques", "correlations", "cost", "provenance",
+        "setup", "training", "techniques", "control", "explanation", "generalisation",
+        "correlations", "examples", "cost", "provenance",
     ]  # fmt: skip
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(ids) == len(set(ids))
@@ -153,20 +160,20 @@ def test_tasks_come_in_two_tables_that_explain_themselves(tmp_path):
     sizes, lengths = page.tables["tasks"], page.tables["tasks-lengths"]
     assert len(sizes) == len(TASKS) and len(lengths) == len(TASKS) * len(MODELS)
     assert max(len(sizes[0]), len(lengths[0])) <= 12
-    assert set(TASK_COLUMNS) == {*report.SIZES, *report.LENGTHS, "label"}
+    assert set(TASK_COLUMNS) == {*report_setup.SIZES, *report_setup.LENGTHS, "label"}
     for name in ("conflicting", "conflicting_before", "noisy_uncorrected"):
-        assert report.TITLES[name] in page.text
+        assert report_parts.TITLES[name] in page.text
 
 
 def test_records_are_found_by_pattern(tmp_path):
     for name in ("1-1", "2-2"):
         synthetic.write_json(tmp_path / "retrain" / f"{name}.json", {"window": name})
     given = {"rte": [str(tmp_path / "none.json"), str(tmp_path / "retrain" / "*.json")]}
-    content = report.Content(
+    content = report_parts.Content(
         title="", tables={}, pictures=[], models={}, tasks={}, settings={}, templates="",
         records=given,
     )  # fmt: skip
-    found = report.provenance_section(content)["parts"][0]["texts"]
+    found = report_provenance.build(content).parts[0].texts
     assert found[0]["title"].endswith(": 2") and "2-2" in found[0]["text"]
 
 
@@ -240,17 +247,17 @@ def test_page_is_the_same_every_time(made, tmp_path):
     assert first == second
 
 
-@pytest.mark.parametrize("kind", sorted(report.ALT))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_has_a_caption_that_names_its_wildcards(kind):
     words = {"task": "RTE", "model": "OPT", "technique": "layer swapping", "measure": "mcog"}
-    html = report.caption(synthetic.TEMPLATES, kind, words)
+    html = report_parts.caption(synthetic.TEMPLATES, kind, words)
     assert html.startswith("<") and "<strong>" in html and "{{" not in html
     assert "system-message" not in html and "problematic" not in html
 
 
 def test_no_caption_is_without_a_figure():
     captions = {path.stem for path in Path(synthetic.TEMPLATES).glob("*.rst")}
-    assert captions == set(report.ALT)
+    assert captions == set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -261,4 +268,4 @@ def test_no_caption_is_without_a_figure():
     ],
 )  # fmt: skip
 def test_numbers_for_reading(value, text):
-    assert report.shown(value) == text
+    assert report_parts.shown(value) == text

@@ -1,0 +1,55 @@
+"""The kinds of figures: which module draws each, in which section it stands, what it shows.
+
+Planning imports this, so it imports nothing. The caption of a kind is workflow/report/KIND.rst.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure.
+
+    module: the memloc module whose DRAW maps the kind to its function; section: id of the report's
+    section; alt: what the picture is, for those who can't see it ({names} are of its wildcards).
+    """
+
+    module: str
+    section: str
+    alt: str
+
+
+KINDS = {
+    "training": Kind(
+        "figures_training", "training",
+        "Line plots: noisy, clean and validation accuracy against epoch, for {names}.",
+    ),
+    "matrix": Kind(
+        "figures_layers", "techniques",
+        "Heat map: mean memorisation error by window length and layer, for {names}.",
+    ),
+    "layer_weights": Kind(
+        "figures_layers", "techniques",
+        "Line plots: layer weight, or F1 of probes, against layer, for {names}.",
+    ),
+    "techniques": Kind(
+        "figures_layers", "techniques",
+        "Line plots: relative layer weight of each technique against layer, for {names}.",
+    ),
+    "one_layer": Kind(
+        "figures_layers", "techniques",
+        "Dot plot: largest memorisation error from modifying one layer, by model.",
+    ),
+    "mcog": Kind(
+        "figures_mcog", "techniques",
+        "Dot plot: memorisation centre of gravity of each task, by technique and model.",
+    ),
+    "mcog_averages": Kind(
+        "figures_mcog", "techniques",
+        "Dot plots: M-CoG of each task averaged over models and over techniques.",
+    ),
+    "correlations": Kind(
+        "figures_correlations", "correlations",
+        "Heat maps: Spearman's rho between techniques and between models ({names}).",
+    ),
+}  # fmt: skip

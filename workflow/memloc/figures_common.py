@@ -1,0 +1,43 @@
+"""What several kinds of figures share: names, grids, legends.
+
+`tasks` maps a task to {category, label}, `models` a model to {label}; both in display order.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from memloc.techniques import TECHNIQUES
+
+
+def label_of(entries, name):
+    return entries.get(name, {}).get("label") or name
+
+
+def technique_label(name):
+    return TECHNIQUES[name].label if name in TECHNIQUES else name
+
+
+def present(order, values):
+    """Those of `order` that occur in `values`, in that order, then any others."""
+    found = list(dict.fromkeys(values))
+    return [n for n in order if n in found] + [n for n in found if n not in order]
+
+
+def grid_of(n_rows, n_columns, width, height, **kwargs):
+    return plt.subplots(
+        n_rows, n_columns, figsize=(width * n_columns + 0.4, height * n_rows + 0.4),
+        squeeze=False, **kwargs,
+    )  # fmt: skip
+
+
+def handles_of(names, styles, line="", raw=()):
+    return [
+        plt.Line2D([], [], color=styles[n].colour, marker=styles[n].marker, ls=line,
+                   label=styles[n].label + (" (not normalised)" if n in raw else ""))
+        for n in names
+    ]  # fmt: skip
+
+
+def offsets_of(count, width=0.62):
+    """Fixed offsets that keep `count` points on one tick apart: a jitter that repeats."""
+    return np.linspace(-width / 2, width / 2, count) if count > 1 else np.zeros(1)

@@ -1,0 +1,76 @@
+"""Accuracy per epoch: when clean examples are learnt, and when noisy ones."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from memloc.figures_common import grid_of, label_of
+from memloc.style import look, task_styles
+from memloc.summary import read_histories
+
+TRAINING_LINES = {
+    "noisy_accuracy": ("noisy examples (perturbed label)", "-"),
+    "clean_accuracy": ("clean examples", "--"),
+    "validation_accuracy": ("validation", ":"),
+}
+
+
+def training(histories, outcomes, tasks, models, model):
+    """Accuracy per epoch of the perturbed runs: a panel per task, thick means over thin seeds.
+
+    `histories` has the columns of history.tsv and task, model, seed, labels; `outcomes` is the
+    summary's training frame, whose theta_M1 epochs are marked below each panel.
+    """
+    chosen = histories[(histories["model"] == model) & (histories["labels"] == "perturbed")]
+    styles = task_styles(tasks)
+    names = [t for t in styles if t in set(chosen["task"])]
+    columns = min(4, len(names))
+    rows = -(-len(names) // columns)
+    with look():
+        figure, grid = grid_of(rows, columns, 2.2, 1.7, sharey=True)
+        figure.set_size_inches(max(4.4, 2.2 * columns + 0.5), 1.7 * rows + 1.0)
+        panels = list(grid.flat)
+        for axes, name in zip(panels, names, strict=False):
+            part, style = chosen[chosen["task"] == name], styles[name]
+            for column, (_, line) in TRAINING_LINES.items():
+                for _, seed in part.groupby("seed"):
+                    axes.plot(seed["epoch"], seed[column], color=style.colour, lw=0.5, alpha=0.4)
+                mean = part.groupby("epoch")[column].mean()
+                axes.plot(mean.index, mean, color=style.colour, ls=line, lw=1.6)
+            _reached(axes, outcomes, name, model, style)
+            axes.set_ylim(-0.03, 1.05)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.set_title(style.label, color=style.colour)
+        for axes in panels[len(names) :]:
+            axes.set_visible(False)
+        for column in range(columns):
+            panels[max(i for i in range(len(names)) if i % columns == column)].set_xlabel("epoch")
+        figure.supylabel("accuracy", fontsize=8)
+        handles = [
+            plt.Line2D([], [], color="#333333", ls=line, lw=1.6, label=label)
+            for label, line in TRAINING_LINES.values()
+        ]
+        handles.append(
+            plt.Line2D([], [], color="#333333", marker="^", ls="", label=r"$\theta_{M_1}$ reached")
+        )
+        figure.legend(handles=handles, loc="outside lower center", ncols=2 if columns < 3 else 4)
+        figure.suptitle(label_of(models, model), fontsize=10)
+    return figure
+
+
+def _reached(axes, outcomes, task, model, style):
+    rows = outcomes[
+        (outcomes["task"] == task)
+        & (outcomes["model"] == model)
+        & (outcomes["labels"] == "perturbed")
+    ]
+    epochs = pd.to_numeric(rows["memorised_epoch"], errors="coerce").dropna()
+    axes.plot(epochs, np.full(len(epochs), 0.02), ls="", marker="^", color=style.colour, ms=4)
+
+
+def _training(given):
+    histories = read_histories(given.tables["histories"], given.runs)
+    return training(histories, given.read("training"), given.tasks, given.models, given.model)
+
+
+DRAW = {"training": _training}
