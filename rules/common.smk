@@ -55,6 +55,7 @@ RESOURCES = config["resources_dir"].rstrip("/")
 MODELS = config["models"]
 RUN = f"{RESULTS}/{{task}}/{{model}}/seed{{seed}}"
 # What a technique localises in: a seed's run, such a run while it memorised, a control model.
+KEPT_EPOCHS = sorted(config["training"]["keep_epochs"])
 SETUP = f"{RESULTS}/{{task}}/{{model}}/{{setup}}"
 
 
@@ -148,9 +149,15 @@ def setup_seed(wildcards):
     return int(found[1]) if found else min(SEEDS(wildcards.model))
 
 
+def training_recipe(model):
+    """How one model is fine-tuned; which epochs are kept changes nothing in that."""
+    chosen = model_settings(model)["training"]
+    return {key: value for key, value in chosen.items() if key != "keep_epochs"}
+
+
 def training_params(wildcards):
     return {
-        "recipe": model_settings(wildcards.model)["training"],
+        "recipe": training_recipe(wildcards.model),
         "reading": reading(wildcards),
         "computing": computing(wildcards),
     }

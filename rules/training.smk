@@ -61,12 +61,18 @@ rule train_original:
 
 
 use rule train_original as train_perturbed with:
-    """theta_M1 and theta_M2: fine-tune on the perturbed labels."""
+    """theta_M1, theta_M2 and the epochs to keep: fine-tune on the perturbed labels."""
     output:
         final=directory(f"{RUN}/perturbed/final"),
         digest=f"{RUN}/perturbed/final.sha256",
         memorised=directory(f"{RUN}/perturbed/memorised"),
         memorised_digest=f"{RUN}/perturbed/memorised.sha256",
+        epochs=[
+            directory(f"{RUN}/epoch{epoch}/perturbed/final") for epoch in KEPT_EPOCHS
+        ],
+        epoch_digests=[
+            f"{RUN}/epoch{epoch}/perturbed/final.sha256" for epoch in KEPT_EPOCHS
+        ],
         history=f"{RUN}/perturbed/history.tsv",
     log:
         f"logs/{RUN}/perturbed/training.log",
@@ -74,6 +80,7 @@ use rule train_original as train_perturbed with:
         f"benchmarks/{RUN}/perturbed/training.tsv"
     params:
         settings=training_params,
+        keep_epochs=KEPT_EPOCHS,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/perturbed",
         code=CODE("train.py", "finetuning"),
 

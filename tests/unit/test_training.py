@@ -38,7 +38,9 @@ def corpus(pad_id, rows=22):
     return Corpus(split(1), split(2), pad_id)
 
 
-def run(tmp_path, family="bert", recipe=RECIPE, freeze=freeze_embeddings, seed=1, **options):
+def run(
+    tmp_path, family="bert", recipe=RECIPE, freeze=freeze_embeddings, seed=1, keep=(), **options
+):
     model = tiny_model(family, seed=seed)
     freeze(model)
     tuning = FineTuning(
@@ -49,6 +51,7 @@ def run(tmp_path, family="bert", recipe=RECIPE, freeze=freeze_embeddings, seed=1
         seed,
         tmp_path / "scratch",
         {"data": "x"},
+        keep,
     )
     return model, tuning, tuning.run(**options)
 
@@ -81,6 +84,40 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path, family, last_finished):
     assert same(weights(whole), weights(resumed))
     for ours, theirs in zip(outcome.history, expected.history, strict=True):
         assert {**ours, "seconds": 0} == {**theirs, "seconds": 0}
+
+
+def test_epochs_kept_are_those_that_were_trained_through_a_kill(tmp_path):
+    """The weights kept are those after that epoch, whether or not the run was killed between."""
+    seen = {}
+
+    def look(epoch):
+        seen[epoch] = weights(watched)
+
+    watched = tiny_model("bert", seed=1)
+    freeze_embeddings(watched)
+    settings = (corpus(watched.config.pad_token_id), RECIPE, Computing("float32", 8), 1)
+    FineTuning(watched, *settings, tmp_path / "watched", {"data": "x"}).run(look)
+
+    def kill(epoch):
+        if epoch == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(tmp_path, keep=[1, 3], after_epoch=kill)
+    model, tuning, _ = run(tmp_path, keep=[1, 3])
+    for epoch in (1, 3):
+        tuning.load_epoch(epoch)
+        assert same(weights(model), seen[epoch])
+    assert not same(seen[1], seen[3])
+
+
+def test_a_run_that_kept_other_epochs_starts_anew(tmp_path):
+    """An epoch that was not kept can't be had from partial state that is past it."""
+    run(tmp_path, keep=[4])
+    epochs = []
+    _, tuning, _ = run(tmp_path, keep=[1], after_epoch=epochs.append)
+    tuning.load_epoch(1)
+    assert epochs == [1, 2, 3, 4]
 
 
 def test_scratch_of_other_settings_is_not_resumed(tmp_path):

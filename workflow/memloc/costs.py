@@ -242,8 +242,9 @@ def example_bytes(facts: Facts, name: str) -> float:
 
 
 def training_state(facts: Facts) -> float:
-    """Weights and moments of the epoch saved and the one before, and theta_M1 (float32)."""
-    return 28 * facts.model.stack_parameters
+    """Weights and moments of the epoch saved and the one before, theta_M1, epochs kept (float32)."""
+    kept = len(facts.settings["training"]["keep_epochs"])
+    return (28 + 4 * kept) * facts.model.stack_parameters
 
 
 def head_state(facts: Facts) -> float:

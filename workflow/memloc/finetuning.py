@@ -2,7 +2,8 @@
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Places:
-    """Where a run's results go; `memorised` (theta_M1) only for perturbed labels."""
+    """Where a run's results go; `memorised` (theta_M1) only for perturbed labels.
+
+    epochs: folder and digest of the checkpoint after each epoch that is kept.
+    """
 
     final: Path
     digest: Path
@@ -37,6 +41,7 @@ class Places:
     scratch: Path
     memorised: Path | None = None
     memorised_digest: Path | None = None
+    epochs: Mapping[int, tuple[Path, Path]] = field(default_factory=dict)
 
 
 def fine_tune(
@@ -78,7 +83,9 @@ def fine_tune(
         "reading": asdict(reading),
         "trained": [name for name, p in model.named_parameters() if p.requires_grad],
     }
-    run = FineTuning(model.to(device), corpus, recipe, computing, seed, places.scratch, identity)
+    run = FineTuning(
+        model.to(device), corpus, recipe, computing, seed, places.scratch, identity, places.epochs
+    )
     outcome = run.run()
     facts = {
         "labels": labels,
@@ -98,6 +105,9 @@ def fine_tune(
     if places.memorised and places.memorised_digest:
         run.load_memorised()
         _write_checkpoint(model, tokenizer, places.memorised, places.memorised_digest, facts)
+    for epoch, (folder, written) in places.epochs.items():
+        run.load_epoch(epoch)
+        _write_checkpoint(model, tokenizer, folder, written, facts | {"epoch": epoch})
     _report(outcome.history[-1], outcome.memorised_epoch, recipe, labels)
     run.clear()
 
@@ -134,8 +144,8 @@ def _require_room(model: PreTrainedModel, places: Places) -> None:
     """Two checkpoints, and weights with optimiser moments of the epoch saved and the one before."""
     everything = 4 * sum(p.numel() for p in model.parameters())
     trained = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
-    checkpoints = 2 if places.memorised else 1
-    needed = checkpoints * everything + 7 * trained
+    checkpoints = (2 if places.memorised else 1) + len(places.epochs)
+    needed = checkpoints * everything + (7 + len(places.epochs)) * trained
     require_space(places.scratch.parent, needed, "the checkpoints of this run")
 
 

@@ -60,6 +60,7 @@ def check_config(config: Config, schema: str | Path) -> None:
             f"configuration: probing.choose_after = {probing['choose_after']} leaves no epoch to "
             f"choose from: it must be below probing.epochs = {probing['epochs']}"
         )
+    _check_kept_epochs(config)
     for name in config["techniques"]:
         if name not in TECHNIQUES:
             raise MemlocError(
@@ -72,6 +73,25 @@ def check_config(config: Config, schema: str | Path) -> None:
                 f"configuration: models: {name!r} is not described in model_sources"
                 f"{did_you_mean(name, config['model_sources'])}. "
                 "Describe it there with hub, folder or package."
+            )
+
+
+def _check_kept_epochs(config: Config) -> None:
+    """Raise MemlocError for epochs to keep that a run doesn't have, or that one model overrides."""
+    kept = config["training"]["keep_epochs"]
+    for model in config["models"]:
+        own = config["model_sources"].get(model, {}).get("training", {})
+        if "keep_epochs" in own:
+            raise MemlocError(
+                f"configuration: model_sources.{model}.training.keep_epochs: the epochs kept are "
+                "those of the whole study; set training.keep_epochs"
+            )
+        epochs = own.get("epochs", config["training"]["epochs"])
+        late = [epoch for epoch in kept if epoch > epochs]
+        if late:
+            raise MemlocError(
+                f"configuration: training.keep_epochs: {model!r} trains for {epochs} epochs, so "
+                f"there is no epoch {late[0]}; lower it, or raise training.epochs"
             )
 
 

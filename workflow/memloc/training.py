@@ -9,7 +9,7 @@ import logging
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,6 +60,7 @@ class FineTuning:
     """One run over epochs, with its partial state in a scratch folder.
 
     `identity` is what the run depends on; a scratch folder of another identity is not resumed.
+    The weights after each of `keep_epochs` are kept there as well.
     Only parameters with requires_grad are trained, saved and clipped.
     """
 
@@ -72,11 +73,14 @@ class FineTuning:
         seed: int,
         scratch: str | Path,
         identity: dict[str, Any],
+        keep_epochs: Iterable[int] = (),
     ):
         self.model, self.corpus, self.recipe = model, corpus, recipe
         self.computing, self.seed = computing, seed
         self.scratch = Path(scratch)
         self.identity = {**identity, "recipe": asdict(recipe), **asdict(computing), "seed": seed}
+        self.keep_epochs = sorted(keep_epochs)
+        self.identity["keep_epochs"] = self.keep_epochs
         self.stream = Stream("task", model, corpus, recipe, computing.precision, seed)
         self.streams = [self.stream]
         self.saved = dict(self.stream.trained)  # what partial state and theta_M1 are made of
@@ -100,6 +104,13 @@ class FineTuning:
         """Put theta_M1 into the model; theta_M2 stays when the threshold was never exceeded."""
         if self.outcome.memorised_epoch is not None:
             self._load_weights(load_file(self.scratch / "memorised.safetensors"))
+
+    def load_epoch(self, epoch: int) -> None:
+        """Put the weights as they were after one of the epochs kept into the model."""
+        self._load_weights(load_file(self._kept(epoch)))
+
+    def _kept(self, epoch: int) -> Path:
+        return self.scratch / f"epoch{epoch}.safetensors"
 
     def clear(self) -> None:
         """Forget the partial state, once the results are in place."""
@@ -205,6 +216,9 @@ class FineTuning:
             with atomic(self.scratch / "memorised.safetensors") as draft:
                 save_file(weights, draft)
             self.outcome.memorised_epoch = epoch
+        if epoch in self.keep_epochs:
+            with atomic(self._kept(epoch)) as draft:
+                save_file(weights, draft)
         moments = {name: p for stream in self.streams for name, p in stream.moments().items()}
         with atomic(self.scratch / "state") as draft:
             draft.mkdir()
