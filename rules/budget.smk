@@ -10,9 +10,9 @@ rule budget:
     output:
         f"{RESULTS}/budget.tsv",
     log:
-        f"logs/{RESULTS}/budget.log",
+        LOG(f"{RESULTS}/budget.log"),
     benchmark:
-        f"benchmarks/{RESULTS}/budget.tsv"
+        BENCHMARK(f"{RESULTS}/budget.tsv")
     localrule: True
     conda:
         "../envs/memloc.yaml"

@@ -59,6 +59,16 @@ KEPT_EPOCHS = sorted(config["training"]["keep_epochs"])
 SETUP = f"{RESULTS}/{{task}}/{{model}}/{{setup}}"
 
 
+def LOG(path):
+    """Where a rule logs what it does for `path`; an absolute results_dir is mirrored too."""
+    return settings.mirrored("logs", path)
+
+
+def BENCHMARK(path):
+    """Where the time a rule takes for `path` is kept."""
+    return settings.mirrored("benchmarks", path)
+
+
 wildcard_constraints:
     task="[^/]+",
     model="|".join(map(re.escape, config["model_sources"])),

@@ -10,14 +10,15 @@ its provenance; results/tasks.tsv, sizes, noise, duplicates and lengths of all t
 rule retrieve_task:
     """Retrieve a data set once, normalised and checked."""
     input:
-        lambda wildcards: local_files(TASKS[wildcards.task]),
+        # on this machine, wherever results live
+        lambda wildcards: list(map(local, local_files(TASKS[wildcards.task]))),
     output:
         table=f"{RESOURCES}/tasks/{{task}}.parquet",
         manifest=f"{RESOURCES}/tasks/{{task}}.manifest.json",
     log:
-        "logs/resources/tasks/{task}.log",
+        LOG(f"{RESOURCES}/tasks/{{task}}.log"),
     benchmark:
-        "benchmarks/resources/tasks/{task}.tsv"
+        BENCHMARK(f"{RESOURCES}/tasks/{{task}}.tsv")
     # Compute nodes often have no network, and it takes seconds.
     localrule: True
     conda:
@@ -40,9 +41,9 @@ rule perturb_task:
     output:
         table=f"{RESULTS}/{{task}}/perturbed.parquet",
     log:
-        f"logs/{RESULTS}/{{task}}/perturbed.log",
+        LOG(f"{RESULTS}/{{task}}/perturbed.log"),
     benchmark:
-        f"benchmarks/{RESULTS}/{{task}}/perturbed.tsv"
+        BENCHMARK(f"{RESULTS}/{{task}}/perturbed.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1
@@ -59,15 +60,15 @@ rule perturb_task:
 rule task_table:
     """Sizes, noise, duplicates and lengths of all tasks."""
     input:
-        tables=expand(rules.perturb_task.output.table, task=TASKS),
-        manifests=expand(rules.retrieve_task.output.manifest, task=TASKS),
+        tables=expand(f"{RESULTS}/{{task}}/perturbed.parquet", task=TASKS),
+        manifests=expand(f"{RESOURCES}/tasks/{{task}}.manifest.json", task=TASKS),
         models=expand(f"{RESOURCES}/models/{{model}}", model=MODELS),
     output:
         f"{RESULTS}/tasks.tsv",
     log:
-        f"logs/{RESULTS}/tasks.log",
+        LOG(f"{RESULTS}/tasks.log"),
     benchmark:
-        f"benchmarks/{RESULTS}/tasks.tsv"
+        BENCHMARK(f"{RESULTS}/tasks.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 2

@@ -16,9 +16,9 @@ rule gradients:
     output:
         f"{SETUP}/gradients.tsv",
     log:
-        f"logs/{SETUP}/gradients.log",
+        LOG(f"{SETUP}/gradients.log"),
     benchmark:
-        f"benchmarks/{SETUP}/gradients.tsv"
+        BENCHMARK(f"{SETUP}/gradients.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]

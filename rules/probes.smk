@@ -16,9 +16,9 @@ rule probe:
     output:
         f"{SETUP}/probes.tsv",
     log:
-        f"logs/{SETUP}/probe.log",
+        LOG(f"{SETUP}/probe.log"),
     benchmark:
-        f"benchmarks/{SETUP}/probe.tsv"
+        BENCHMARK(f"{SETUP}/probe.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]

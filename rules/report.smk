@@ -16,9 +16,9 @@ rule summarise:
         one_layer=f"{SUMMARY}/one_layer.tsv",
         probe_f1=f"{SUMMARY}/probe_f1.tsv",
     log:
-        f"logs/{SUMMARY}/weights.log",
+        LOG(f"{SUMMARY}/weights.log"),
     benchmark:
-        f"benchmarks/{SUMMARY}/weights.tsv"
+        BENCHMARK(f"{SUMMARY}/weights.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1
@@ -51,9 +51,9 @@ rule summarise_training:
     output:
         training=f"{SUMMARY}/training.tsv",
     log:
-        f"logs/{SUMMARY}/training.log",
+        LOG(f"{SUMMARY}/training.log"),
     benchmark:
-        f"benchmarks/{SUMMARY}/training.tsv"
+        BENCHMARK(f"{SUMMARY}/training.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1
@@ -79,9 +79,9 @@ rule correlate:
     output:
         f"{SUMMARY}/correlations.tsv",
     log:
-        f"logs/{SUMMARY}/correlations.log",
+        LOG(f"{SUMMARY}/correlations.log"),
     benchmark:
-        f"benchmarks/{SUMMARY}/correlations.tsv"
+        BENCHMARK(f"{SUMMARY}/correlations.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1
@@ -111,9 +111,9 @@ rule figure_matrix:
             model="{model}",
         ),
     log:
-        f"logs/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.log",
+        LOG(f"{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.tsv"
+        BENCHMARK(f"{FIGURE}/matrix_{{technique}}_{{task}}_{{model}}.tsv")
     # Names may hold underscores: only the study's own tell where a task ends.
     wildcard_constraints:
         task="|".join(map(re.escape, config["tasks"])),
@@ -139,9 +139,9 @@ use rule figure_matrix as figure_training with:
     output:
         picture("training_{model}", "training", "Training", model="{model}"),
     log:
-        f"logs/{FIGURE}/training_{{model}}.log",
+        LOG(f"{FIGURE}/training_{{model}}.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/training_{{model}}.tsv"
+        BENCHMARK(f"{FIGURE}/training_{{model}}.tsv")
     params:
         kind="training",
         names=display_names(),
@@ -159,9 +159,9 @@ use rule figure_matrix as figure_layer_weights with:
             "layer_weights_{model}", "layer_weights", "Layer weights", model="{model}"
         ),
     log:
-        f"logs/{FIGURE}/layer_weights_{{model}}.log",
+        LOG(f"{FIGURE}/layer_weights_{{model}}.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/layer_weights_{{model}}.tsv"
+        BENCHMARK(f"{FIGURE}/layer_weights_{{model}}.tsv")
     params:
         kind="layer_weights",
         names=display_names(),
@@ -180,9 +180,9 @@ use rule figure_matrix as figure_techniques with:
             model="{model}",
         ),
     log:
-        f"logs/{FIGURE}/techniques_{{model}}.log",
+        LOG(f"{FIGURE}/techniques_{{model}}.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/techniques_{{model}}.tsv"
+        BENCHMARK(f"{FIGURE}/techniques_{{model}}.tsv")
     params:
         kind="techniques",
         names=display_names(),
@@ -196,9 +196,9 @@ use rule figure_matrix as figure_one_layer with:
     output:
         picture("one_layer", "one_layer", "Largest error from one layer"),
     log:
-        f"logs/{FIGURE}/one_layer.log",
+        LOG(f"{FIGURE}/one_layer.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/one_layer.tsv"
+        BENCHMARK(f"{FIGURE}/one_layer.tsv")
     params:
         kind="one_layer",
         names=display_names(),
@@ -213,9 +213,9 @@ use rule figure_matrix as figure_mcog with:
     output:
         picture("mcog", "mcog", "Memorisation centre of gravity"),
     log:
-        f"logs/{FIGURE}/mcog.log",
+        LOG(f"{FIGURE}/mcog.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/mcog.tsv"
+        BENCHMARK(f"{FIGURE}/mcog.tsv")
     params:
         kind="mcog",
         names=display_names(),
@@ -231,9 +231,9 @@ use rule figure_mcog as figure_mcog_averages with:
             "Memorisation centre of gravity, averaged",
         ),
     log:
-        f"logs/{FIGURE}/mcog_averages.log",
+        LOG(f"{FIGURE}/mcog_averages.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/mcog_averages.tsv"
+        BENCHMARK(f"{FIGURE}/mcog_averages.tsv")
     params:
         kind="mcog_averages",
         names=display_names(),
@@ -252,9 +252,9 @@ use rule figure_matrix as figure_correlations with:
             measure="{measure}",
         ),
     log:
-        f"logs/{FIGURE}/correlations_{{measure}}.log",
+        LOG(f"{FIGURE}/correlations_{{measure}}.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/correlations_{{measure}}.tsv"
+        BENCHMARK(f"{FIGURE}/correlations_{{measure}}.tsv")
     params:
         kind="correlations",
         names=display_names(),
@@ -274,9 +274,9 @@ rule report:
         cost=f"{SUMMARY}/cost.tsv",
         actual=f"{SUMMARY}/budget_actual.tsv",
     log:
-        f"logs/{RESULTS}/report.log",
+        LOG(f"{RESULTS}/report.log"),
     benchmark:
-        f"benchmarks/{RESULTS}/report.tsv"
+        BENCHMARK(f"{RESULTS}/report.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1
@@ -288,7 +288,7 @@ rule report:
         pictures=[{k: f[k] for k in ("kind", "wildcards")} for f in FIGURES_LIST],
         tables=[*SUMMARY_TABLES, "tasks"],
         records=provenance_files(),
-        benchmarks=f"benchmarks/{RESULTS}",
+        benchmarks=BENCHMARK(RESULTS),
         finished=lambda w: planning.benchmark_patterns(workflow),
         templates=template_digests(),
         code=CODE("report.py", "report", "budget_files"),

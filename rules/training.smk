@@ -13,9 +13,9 @@ rule retrieve_model:
         folder=directory(f"{RESOURCES}/models/{{model}}"),
         digest=f"{RESOURCES}/models/{{model}}.sha256",
     log:
-        f"logs/{RESOURCES}/models/{{model}}.log",
+        LOG(f"{RESOURCES}/models/{{model}}.log"),
     benchmark:
-        f"benchmarks/{RESOURCES}/models/{{model}}.tsv"
+        BENCHMARK(f"{RESOURCES}/models/{{model}}.tsv")
     # Compute nodes often have no network.
     localrule: True
     conda:
@@ -42,9 +42,9 @@ rule train_original:
         digest=f"{RUN}/original/final.sha256",
         history=f"{RUN}/original/history.tsv",
     log:
-        f"logs/{RUN}/original/training.log",
+        LOG(f"{RUN}/original/training.log"),
     benchmark:
-        f"benchmarks/{RUN}/original/training.tsv"
+        BENCHMARK(f"{RUN}/original/training.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -75,9 +75,9 @@ use rule train_original as train_perturbed with:
         ],
         history=f"{RUN}/perturbed/history.tsv",
     log:
-        f"logs/{RUN}/perturbed/training.log",
+        LOG(f"{RUN}/perturbed/training.log"),
     benchmark:
-        f"benchmarks/{RUN}/perturbed/training.tsv"
+        BENCHMARK(f"{RUN}/perturbed/training.tsv")
     params:
         settings=training_params,
         keep_epochs=KEPT_EPOCHS,
@@ -92,9 +92,9 @@ use rule train_original as train_frozen with:
         digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
         history=f"{RESULTS}/{{task}}/{{model}}/frozen/history.tsv",
     log:
-        f"logs/{RESULTS}/{{task}}/{{model}}/frozen/training.log",
+        LOG(f"{RESULTS}/{{task}}/{{model}}/frozen/training.log"),
     benchmark:
-        f"benchmarks/{RESULTS}/{{task}}/{{model}}/frozen/training.tsv"
+        BENCHMARK(f"{RESULTS}/{{task}}/{{model}}/frozen/training.tsv")
     params:
         settings=training_params,
         seed=lambda w: min(SEEDS(w.model)),

@@ -17,9 +17,9 @@ rule swap:
         table=f"{SETUP}/swap.tsv",
         examples=f"{SETUP}/swap_examples.parquet",
     log:
-        f"logs/{SETUP}/swap.log",
+        LOG(f"{SETUP}/swap.log"),
     benchmark:
-        f"benchmarks/{SETUP}/swap.tsv"
+        BENCHMARK(f"{SETUP}/swap.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -50,9 +50,9 @@ rule retrain:
         table=f"{SETUP}/retrain/{{windows}}.tsv",
         examples=f"{SETUP}/retrain/{{windows}}.examples.parquet",
     log:
-        f"logs/{SETUP}/retrain/{{windows}}.log",
+        LOG(f"{SETUP}/retrain/{{windows}}.log"),
     benchmark:
-        f"benchmarks/{SETUP}/retrain/{{windows}}.tsv"
+        BENCHMARK(f"{SETUP}/retrain/{{windows}}.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -81,9 +81,9 @@ rule gather_retrained:
         table=f"{SETUP}/retrain.tsv",
         examples=f"{SETUP}/retrain_examples.parquet",
     log:
-        f"logs/{SETUP}/retrain.log",
+        LOG(f"{SETUP}/retrain.log"),
     benchmark:
-        f"benchmarks/{SETUP}/retrain.tsv"
+        BENCHMARK(f"{SETUP}/retrain.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1
