@@ -19,8 +19,10 @@ include: "rules/training.smk"
 include: "rules/windows.smk"
 include: "rules/gradients.smk"
 include: "rules/probes.smk"
+include: "rules/centroids.smk"
 include: "rules/pictures.smk"
 include: "rules/report.smk"
+include: "rules/explanation.smk"
 
 
 rule all:

@@ -90,7 +90,7 @@ def figure_names():
 # Further parts of the study (config's stages): the summary tables that each adds, and functions
 # that list its figures as figure_names does.
 STAGE_TABLES = {
-    "centroids": ["events"],
+    "centroids": ["events", "centroids"],
     "generalisation": ["generalisation"],
     "control": ["control_accuracy", "gradient_variants"],
 }
@@ -111,6 +111,8 @@ SUMMARY_TABLES += ["correlations"] if COMPARED else []
 SUMMARY_TABLES += [
     table for stage in config["stages"] for table in STAGE_TABLES.get(stage, [])
 ]
+if "probing" in TECHNIQUE_TABLES and "events" not in SUMMARY_TABLES:
+    SUMMARY_TABLES.append("events")  # those of probes
 SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
 
 
@@ -207,6 +209,7 @@ def provenance_files():
                 "original/final/provenance.json",
                 "perturbed/final/provenance.json",
                 *technique_records(),
+                "centroids.tsv.provenance.json",
             )
             for path in run_paths(f"{RUN}/{record}", tasks=[task])
         ]

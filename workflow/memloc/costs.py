@@ -25,6 +25,7 @@ HOST_MB = 3000  # of a process with torch and a device's libraries
 LARGEST_GROUP = 4.2e9
 # Probes: shares of the rows they train on, label kinds, and calls of a layer that a step is worth.
 PROBE_ROWS, PROBE_KINDS, PROBE_CALLS = 0.7, 3, 3
+MIXTURES = 3  # centroid analysis: theta_M2, and with theta_O's bottom and top half
 CHECKPOINTS = ("final", "memorised")
 
 
@@ -197,6 +198,18 @@ def probing(facts: Facts) -> Work:
     return prediction(facts, 2 * task.train) + training_probes + Work(seconds=2 * START)
 
 
+def centroids(facts: Facts) -> Work:
+    """All training rows through theta_M2 and through it with half of theta_O's layers: the top
+    half shares its lower layers. All pairs of classes then, a layer at a time."""
+    task, layers = facts.task, facts.model.layers
+    batch = sweep_batch(facts, "centroids")
+    pairs = task.classes * (task.classes - 1)
+    places = Work(
+        seconds=MIXTURES * layers * (pairs * 1e-3 + task.train * facts.model.width * 2e-8)
+    )
+    return passes(facts, task.train, batch, 2.5 * layers) + places + Work(seconds=2 * START)
+
+
 def model_retrieval(facts: Facts) -> Work:
     """A download at 30 MB/s, and one look at the model."""
     return Work(seconds=START + checkpoint(facts) / 30e6)
@@ -285,6 +298,11 @@ def state_bytes(facts: Facts) -> float:
     return 2 * 4 * facts.task.train * facts.model.layers * facts.model.width
 
 
+def mixture_bytes(facts: Facts) -> float:
+    """Pooled states of all layers, float32, of every mixture."""
+    return MIXTURES * 4 * facts.task.train * facts.model.layers * facts.model.width
+
+
 def models_memory(count: int) -> Callable[[Facts], float]:
     """Host MB of a job that holds `count` models and no gradients."""
     return lambda facts: HOST_MB + 1.3 * count * checkpoint(facts) / 1e6 + 1000
@@ -311,8 +329,13 @@ STAGES: dict[str, Stage] = {
     "gather_retrained": Stage(constant(SCRIPT + 4), example_bytes),
     "gradients": Stage(gradients, megabytes=models_memory(4), on_device=True),
     "probe": Stage(probing, scratch=state_bytes, megabytes=models_memory(3), on_device=True),
+    "centroids": Stage(
+        centroids, scratch=mixture_bytes, megabytes=models_memory(3), on_device=True
+    ),
     "summarise": Stage(constant(SCRIPT + 2)),
     "summarise_training": Stage(constant(SCRIPT + 2)),
+    "summarise_events": Stage(constant(SCRIPT + 2)),
+    "summarise_centroids": Stage(constant(SCRIPT + 2)),
     "correlate": Stage(constant(SCRIPT + 20)),
     "figures": Stage(constant(SCRIPT + 6)),
     "report": Stage(constant(SCRIPT + 15), bytes_of=lambda facts, name: 20e6),
