@@ -21,6 +21,7 @@ include: "rules/gradients.smk"
 include: "rules/probes.smk"
 include: "rules/centroids.smk"
 include: "rules/pictures.smk"
+include: "rules/generalisation.smk"
 include: "rules/report.smk"
 include: "rules/explanation.smk"
 

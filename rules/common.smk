@@ -75,6 +75,7 @@ wildcard_constraints:
     seed=r"\d+",
     setup=r"seed\d+(/epoch\d+)?|control/layers\d+-\d+",
     windows=r"all|from-\d+|\d+-\d+",
+    half=r"[1-9]\d*",
 
 
 def CODE(script, *modules):
@@ -198,6 +199,28 @@ def probe_recipe():
     """How a probe is built and trained."""
     others = ("seeds", "states", "batch_tokens")
     return {key: value for key, value in config["probing"].items() if key not in others}
+
+
+# Half/half trainings of a task, by number.
+HALVES = list(range(1, config["generalisation"]["halves"] + 1))
+
+
+def split_settings(wildcards):
+    """What decides which examples a half trains on, as keywords of `write_half`."""
+    chosen = ("splits", "stratify", "labels")
+    return {
+        "task": wildcards.task,
+        "class_names": class_names(wildcards),
+        "data_seed": config["data_seed"],
+        **{key: config["generalisation"][key] for key in chosen},
+    }
+
+
+def half_recipe(wildcards):
+    """How a model is trained on a half."""
+    chosen = model_settings(wildcards.model)["generalisation"]
+    others = ("halves", "splits", "stratify", "labels")
+    return {key: value for key, value in chosen.items() if key not in others}
 
 
 def known_layers(model):

@@ -38,6 +38,17 @@ def run_paths(pattern, **chosen):
     return [pattern.format(**run) for run in run_list(**chosen)]
 
 
+def pair_list():
+    """task and model of every pair of the study, in the order of their paths."""
+    return [
+        dict(task=task, model=model) for task in config["tasks"] for model in MODELS
+    ]
+
+
+def pair_paths(pattern):
+    return [pattern.format(**pair) for pair in pair_list()]
+
+
 def display_names():
     """Labels and categories, as figures and the page show them."""
     return {

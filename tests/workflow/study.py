@@ -91,6 +91,7 @@ def write_study(folder: Path, **changes) -> Path:
         "model_seeds": [1],
         "data": {"max_length": 16},
         "training": {"epochs": 3, "learning_rate": 0.01, "memorised_above": 0.6},
+        "generalisation": {"halves": 2, "splits": "pairs", "epochs": 2, "learning_rate": 0.01},
         "threads": 1,
         **changes,
     }

@@ -155,6 +155,13 @@ def head_training(facts: Facts) -> Work:
     return training(facts, backward=0)
 
 
+def half_training(facts: Facts) -> Work:
+    """Fine-tuning on half of the training rows, then one prediction of all of them."""
+    recipe, task = facts.settings["generalisation"], facts.task
+    step = passes(facts, task.train / 2, recipe["batch_size"], facts.model.layers, mixed=True)
+    return step * 3 * recipe["epochs"] + prediction(facts, task.train) + Work(seconds=START)
+
+
 def swapping(facts: Facts) -> Work:
     """All windows in one sweep over the layers."""
     task = facts.task
@@ -254,6 +261,11 @@ def example_bytes(facts: Facts, name: str) -> float:
     return SMALL + facts.task.noisy * windows / 4 if name.endswith(".parquet") else SMALL
 
 
+def half_bytes(facts: Facts, name: str) -> float:
+    """Of a table with a few numbers per training example; as text they take more."""
+    return SMALL + facts.task.train * (100 if name.endswith(".tsv") else 10)
+
+
 def training_state(facts: Facts) -> float:
     """Weights and moments of the epoch saved and the one before, theta_M1, epochs kept (float32)."""
     kept = len(facts.settings["training"]["keep_epochs"])
@@ -317,6 +329,16 @@ STAGES: dict[str, Stage] = {
     "train_original": Stage(training, scratch=training_state, **RUN),
     "train_perturbed": Stage(training, scratch=training_state, **RUN),
     "train_frozen": Stage(head_training, scratch=head_state, **RUN),
+    "split_half": Stage(constant(SCRIPT), bytes_of=half_bytes),
+    "train_half": Stage(
+        half_training,
+        bytes_of=half_bytes,
+        scratch=training_state,
+        megabytes=training_memory,
+        on_device=True,
+    ),
+    "gather_halves": Stage(constant(SCRIPT + 2), bytes_of=half_bytes),
+    "summarise_generalisation": Stage(constant(SCRIPT + 2)),
     "swap": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
     "retrain": Stage(
         retraining,

@@ -70,7 +70,7 @@ def fine_tune(
     tokenizer = load_tokenizer(pretrained)
     corpus = _corpus(data, labels, tokenizer, reading)
     model = load_pretrained(pretrained, reading.class_names, seed)
-    _check_lengths(corpus, model, reading.max_length)
+    check_lengths(corpus, model, reading.max_length)
     (freeze_embeddings if train_layers else freeze_all_but_head)(model)
     _require_room(model, places)
     identity = {
@@ -129,7 +129,7 @@ def _corpus(
     return Corpus(train, validation, tokenizer.pad_token_id)
 
 
-def _check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> None:
+def check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> None:
     """Raise MemlocError where an input is longer than the model has positions."""
     longest = max(len(ids) for part in (corpus.train, corpus.validation) for ids in part.ids)
     positions = getattr(model.config, "max_position_embeddings", None)

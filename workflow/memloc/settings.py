@@ -18,7 +18,7 @@ from memloc.files import sha256
 from memloc.techniques import TECHNIQUES
 
 Config = dict[str, Any]
-OVERRIDES = ("model_seeds", "training", "retraining")
+OVERRIDES = ("model_seeds", "training", "retraining", "generalisation")
 SOURCE_KEYS = ("hub", "revision", "folder", "package", "inside")
 
 

@@ -1,0 +1,28 @@
+"""Fine-tune on one half of a task and predict all of its training examples (rule train_half)."""
+
+from pathlib import Path
+
+import offline  # noqa: F401
+from jobs import job
+from memloc.half_training import NEVER, Half, train_half
+from memloc.reading import Reading
+from memloc.training import Computing, Recipe
+
+with job(snakemake):
+    params = snakemake.params
+    train_half(
+        data=snakemake.input.data,
+        pretrained=snakemake.input.pretrained,
+        half=Half(
+            number=int(snakemake.wildcards.half),
+            split=Path(snakemake.input.split),
+            output=Path(snakemake.output[0]),
+            scratch=Path(params.scratch),
+        ),
+        labels=params.labels,
+        seed=params.seed,
+        recipe=Recipe(memorised_above=NEVER, **params.recipe),
+        reading=Reading(**params.reading),
+        computing=Computing(**params.computing),
+        code=params.code,
+    )
