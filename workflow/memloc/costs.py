@@ -261,13 +261,18 @@ def example_bytes(facts: Facts, name: str) -> float:
     return SMALL + facts.task.noisy * windows / 4 if name.endswith(".parquet") else SMALL
 
 
+def half_state(facts: Facts) -> float:
+    """Weights and moments of the epoch saved and the one before; there is no theta_M1."""
+    return 24 * facts.model.stack_parameters
+
+
 def half_bytes(facts: Facts, name: str) -> float:
     """Of a table with a few numbers per training example; as text they take more."""
     return SMALL + facts.task.train * (100 if name.endswith(".tsv") else 10)
 
 
 def training_state(facts: Facts) -> float:
-    """Weights and moments of the epoch saved and the one before, theta_M1, epochs kept (float32)."""
+    """Weights and moments of the epoch saved and the one before, theta_M1, epochs kept."""
     kept = len(facts.settings["training"]["keep_epochs"])
     return (28 + 4 * kept) * facts.model.stack_parameters
 
@@ -333,7 +338,7 @@ STAGES: dict[str, Stage] = {
     "train_half": Stage(
         half_training,
         bytes_of=half_bytes,
-        scratch=training_state,
+        scratch=half_state,
         megabytes=training_memory,
         on_device=True,
     ),
