@@ -50,6 +50,20 @@ TASKS = Tasks()
 for name in config["tasks"]:
     TASKS[name]
 
+
+def refuse_ratio(task):
+    """Stop a plan that retrains on a task of which half or more is noisy."""
+    natural = "noisy" in TASKS[task]["columns"]
+    try:
+        settings.check_ratio(config["perturbation"]["ratio"], task, natural)
+    except MemlocError as error:
+        raise WorkflowError(str(error)) from None
+
+
+if "retraining" in config["techniques"]:
+    for name in config["tasks"]:
+        refuse_ratio(name)
+
 RESULTS = config["results_dir"].rstrip("/")
 RESOURCES = config["resources_dir"].rstrip("/")
 MODELS = config["models"]
@@ -240,6 +254,7 @@ def known_layers(model):
 def checked_windows(wildcards):
     """Input function: the data of a retraining job, once its windows are known to exist."""
     layers = known_layers(wildcards.model)
+    refuse_ratio(wildcards.task)
     try:
         if layers is not None:
             named_windows(wildcards.windows, layers)

@@ -98,6 +98,23 @@ def figure_names():
     return figures
 
 
+def refuse_same_names(figures):
+    """Stop a study in which two figures would be one file: tasks a, a_b with models b_c, c."""
+    seen = {}
+    for figure in figures:
+        name, other = figure["name"], seen.get(figure["name"])
+        if other:
+            pair = " and ".join(
+                "/".join(map(str, found["wildcards"].values()))
+                for found in (other, figure)
+            )
+            raise WorkflowError(
+                f"configuration: tasks, models: the figures of {pair} would both be "
+                f"{FIGURE}/{name}.png. Rename a task or model so that it holds no '_'"
+            )
+        seen[name] = figure
+
+
 # Further parts of the study (config's stages): the summary tables that each adds, and functions
 # that list its figures as figure_names does.
 STAGE_TABLES = {
@@ -113,6 +130,7 @@ FIGURES_LIST += [
     if stage in STAGE_FIGURES
     for figure in STAGE_FIGURES[stage]()
 ]
+refuse_same_names(FIGURES_LIST)
 FIGURES = [
     f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
 ]

@@ -117,6 +117,7 @@ rule figure_matrix:
     # Names may hold underscores: only the study's own tell where a task ends.
     wildcard_constraints:
         task="|".join(map(re.escape, config["tasks"])),
+        model="|".join(map(re.escape, MODELS)),
     conda:
         "../envs/memloc.yaml"
     threads: 1

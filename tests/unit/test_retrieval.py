@@ -73,6 +73,56 @@ def test_unknown_label_names_row_value_and_remedy(tmp_path):
     )
 
 
+def lines(*rows):
+    """Rows as the text of a jsonl file; ASCII, as json.dumps writes it."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def run_jsonl(tmp_path, *rows, **keys):
+    good = [{"text": "purrs", "kind": "cat"}, {"text": "barks", "kind": "dog"}]
+    files = {"files": {"train": "train.jsonl", "test": "test.jsonl"}}
+    write(tmp_path, changed(source=files, **keys), train_jsonl=lines(*good, *rows),
+          test_jsonl=lines(*good))  # fmt: skip
+    task, paths = load(tmp_path)
+    retrieve(task, paths, tmp_path / "out.parquet", tmp_path / "out.json")
+    return pd.read_parquet(tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (["two", "parts"], r"train.jsonl row 3: column 'text' holds \['two', 'parts'\], a list"),
+        ({"a": 1}, r"row 3: .* a dict and not a text. Join"),
+        ([], r"row 3: .* a list"),
+        ("ha\ud83d", r"row 3: .* '\\ud83d' at character 3, half of a character .* Remove it"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_row(tmp_path, text, words):
+    with pytest.raises(MemlocError, match=words):
+        run_jsonl(tmp_path, {"text": text, "kind": "cat"})
+
+
+def test_numbers_and_whole_emoji_are_texts(tmp_path):
+    rows = [{"text": 7, "kind": "cat"}, {"text": "ha\ud83d\ude00", "kind": "cat"}]
+    frame = run_jsonl(tmp_path, *rows)
+    assert frame["text"].tolist()[2:4] == ["7", "ha\U0001f600"]
+
+
+def test_a_null_label_is_no_label(tmp_path):
+    """It used to join a class that is called None."""
+    keys = dict(labels=["cat", "dog", "None"], label_values={"None": ["none"]})
+    named = {"text": "is silent", "kind": "None"}
+    frame = run_jsonl(tmp_path, named, **keys)
+    assert frame["label"].tolist()[2] == "None"
+    for value in (None, float("nan")):
+        with pytest.raises(MemlocError, match=r"row 4: label '' \(none\) is not among .*None"):
+            run_jsonl(tmp_path, named, {"text": "?", "kind": value}, **keys)
+    dropped = run_jsonl(
+        tmp_path, named, {"text": "?", "kind": None}, filters={"drop_labels": [""]}, **keys
+    )
+    assert "?" not in set(dropped["text"])
+
+
 def test_dropped_labels(tmp_path):
     spec = changed(filters={"drop_labels": ["cow"]})
     frame, manifest = run(tmp_path, spec, train=ROWS + "moos,cow\n")

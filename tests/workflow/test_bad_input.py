@@ -6,7 +6,7 @@ import pytest
 import yaml
 from transformers import AutoModelForSequenceClassification
 
-from study import snakemake, write_study
+from study import snakemake, write_study, write_task
 
 RUN = Path("results/toy/tiny/seed1")
 
@@ -37,6 +37,12 @@ def study_with(folder, path, value):
         (("probing",), {"epochs": 5, "choose_after": 5}, ["probing.choose_after", "5"]),
         (("precision",), "float16", ["precision", "float16", "bfloat16"]),
         (("model_sources", "tiny"), {"label": "x"}, ["model_sources.tiny", "hub, folder"]),
+        (("perturbation", "ratio"), 0.6, ["perturbation.ratio = 0.6", "toy", "below 0.5"]),
+        (("tasks",), ["a/b"], ["'a/b' can't be a name", "Rename the task file"]),
+        (("tasks",), ["a{b}"], ["'a{b}' can't be a name", "Rename the task file"]),
+        (("tasks",), ["summary"], ["'summary'", "folder of the results"]),
+        (("model_sources", "a{b}"), {"folder": "x"}, ["'a{b}' can't be a name", "the model"]),
+        (("results_dir",), "out{1}", ["results_dir", "out{1}", "braces"]),
     ],
 )
 def test_bad_configuration_stops_the_plan(tmp_path, path, value, words):
@@ -108,3 +114,28 @@ def test_a_model_without_tokenizer_is_refused(tmp_path):
     for path in (folder / "tiny-bert").glob("tokenizer*"):
         path.unlink()
     assert "there is no tokenizer" in failing(folder)
+
+
+def test_half_the_labels_may_be_noisy_where_nothing_is_retrained(tmp_path):
+    folder = study_with(tmp_path, ("perturbation", "ratio"), 0.5)
+    only = ("--config", "techniques=[swapping]", "--")
+    assert snakemake(folder, "--dry-run", *only, f"{RUN}/swap.tsv").returncode == 0
+    asked = snakemake(folder, "--dry-run", *only, f"{RUN}/retrain/all.tsv", check=False)
+    assert asked.returncode and "layer retraining of task 'toy'" in asked.stdout
+
+
+def test_two_figures_of_one_name_are_refused(tmp_path):
+    folder = write_study(tmp_path, tasks=["a", "a_b"], models=["c", "b_c"])
+    for name in ("a", "a_b"):
+        write_task(folder / "my-tasks", name)
+    study = yaml.safe_load((folder / "study.yaml").read_text())
+    study["model_sources"] = {name: {"folder": "tiny-bert"} for name in ("c", "b_c")}
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    done = snakemake(folder, "--dry-run", check=False)
+    assert done.returncode and "Traceback" not in done.stdout
+    for word in ("a_b/c", "a/b_c", "Rename a task or model"):
+        assert word in done.stdout, done.stdout
+    # without the one, the other's name is read as what it is
+    alone = snakemake(folder, "--dry-run", "--config", "models=[c]", "--",
+                      "results/figures/matrix_swapping_a_b_c.png")  # fmt: skip
+    assert "results/a_b/c/seed1/swap.tsv" in alone.stdout

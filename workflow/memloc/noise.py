@@ -46,6 +46,12 @@ def perturb_file(
     frame = _own_noise(frame, task) if natural else perturb(frame, labels, ratio, data_seed, task)
     frame = frame[["split", "index", *_texts(frame), "original_label", "label", "noisy"]]
     facts = describe(frame, labels)
+    if facts["clean"] <= facts["noisy"]:
+        logger.warning(
+            "%s: %d noisy and %d clean training rows: layer retraining, which holds out as many "
+            "clean rows as there are noisy ones, has none left to train on",
+            *(task, facts["noisy"], facts["clean"]),
+        )
     write_table(frame, output)
     write_provenance(output, task=task, source_sha256=sha256(source), **settings, **facts)
     logger.info("%s: %s", task, facts)

@@ -66,7 +66,40 @@ def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
 
 
 def _as_texts(raw: pd.DataFrame, wish: str) -> list[str]:
-    return ["" if pd.isna(value) else str(value) for value in _column(raw, wish)]
+    """A text column's values as texts; a missing one is empty."""
+    return [_as_one_text(*pair, wish) for pair in zip(_column(raw, wish), raw[ROW], strict=True)]
+
+
+def _as_one_text(value: Any, row: str, column: str) -> str:
+    if isinstance(value, list | tuple | dict | bytes):
+        kind = type(value).__name__
+        raise MemlocError(
+            f"{row}: column {column!r} holds {_shortly(value)}, a {kind} and not a text. Join its "
+            "parts to one text in the file, or name another column under columns.text."
+        )
+    if value is None or value is pd.NA or value != value:
+        return ""
+    text = str(value)
+    _refuse_surrogates(text, row, column)
+    return text
+
+
+def _refuse_surrogates(text: str, row: str, column: str) -> None:
+    """Half a character, as a JSON "\\ud83d" alone is, can be neither stored nor tokenised."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = text[error.start]
+        raise MemlocError(
+            f"{row}: column {column!r} holds {half!r} at character {error.start + 1}, half of a "
+            f"character (a lone surrogate) in {_shortly(text)}. Remove it, or write the file anew "
+            "from its source as UTF-8."
+        ) from error
+
+
+def _shortly(value: Any) -> str:
+    shown = ascii(value) if isinstance(value, str) else repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def _signs(raw: pd.DataFrame, rule: dict[str, Any]) -> list[str | None]:
@@ -121,7 +154,8 @@ def _named(values: pd.Series, rows: pd.Series, task: Task, column: str) -> pd.Se
     names = label_map(task)
     unknown = ~values.isin(list(names))
     if unknown.any():
-        odd = ", ".join(repr(value) for value in sorted(set(values[unknown]))[:NAMED])
+        found = sorted(set(values[unknown]))[:NAMED]
+        odd = ", ".join(ascii(value) if value else "'' (none)" for value in found)
         raise MemlocError(
             f"{_some(rows[unknown])}: {column} {odd} is not among the labels of task "
             f"{task['name']} ({', '.join(task['all_labels'])}). Correct the rows, list the value "
@@ -179,7 +213,7 @@ def _natural_noise(frame: pd.DataFrame, task: Task, dropped: dict[str, int]) -> 
     noisy = frame["noisy"].astype(bool)
     original = frame["label"].where(~noisy, None).astype(object)
     if "original_label" in frame:
-        given = frame["original_label"].map(lambda v: "" if pd.isna(v) else as_text(v))
+        given = frame["original_label"].map(as_text)
         corrected = (given != "") & noisy
         original[corrected] = _named(
             given[corrected], frame.loc[corrected, ROW], task, "corrected label"

@@ -19,6 +19,7 @@ from memloc.techniques import TECHNIQUES
 
 Config = dict[str, Any]
 OVERRIDES = ("model_seeds", "training", "retraining", "generalisation")
+FOLDERS = ("summary", "figures")  # beside the tasks' own in results_dir
 SOURCE_KEYS = ("hub", "revision", "folder", "package", "inside")
 
 
@@ -61,6 +62,11 @@ def check_config(config: Config, schema: str | Path) -> None:
             f"choose from: it must be below probing.epochs = {probing['epochs']}"
         )
     _check_kept_epochs(config)
+    for name in config["tasks"]:
+        if name in FOLDERS:
+            raise MemlocError(
+                f"configuration: tasks: {name!r} is a folder of the results; rename the task file"
+            )
     for name in config["techniques"]:
         if name not in TECHNIQUES:
             raise MemlocError(
@@ -74,6 +80,20 @@ def check_config(config: Config, schema: str | Path) -> None:
                 f"{did_you_mean(name, config['model_sources'])}. "
                 "Describe it there with hub, folder or package."
             )
+
+
+def check_ratio(ratio: float, task: str, natural: bool) -> None:
+    """Raise MemlocError where layer retraining would have no clean example left to train on.
+
+    It holds out as many clean examples as there are noisy ones (section 3.1). `natural`: the
+    task brings its own noise, and `ratio` plays no part.
+    """
+    if ratio >= 0.5 and not natural:
+        raise MemlocError(
+            f"configuration: perturbation.ratio = {ratio:g}: layer retraining of task {task!r} "
+            "holds out as many clean examples as there are noisy ones, and none would be left to "
+            "retrain on. Lower the ratio below 0.5, or leave retraining out of `techniques`"
+        )
 
 
 def _check_kept_epochs(config: Config) -> None:
@@ -126,6 +146,14 @@ def _explain(fault: jsonschema.ValidationError) -> str:
         return f"{key or 'top level'}: {fault.message}; config.yaml shows every key"
     if fault.validator == "oneOf" and "model_sources" in key:
         return f"{key}: name exactly one of hub, folder, or package with inside"
+    if fault.validator == "pattern" and key.split(".")[0] in ("tasks", "model_sources"):
+        return (
+            f"{key}: {fault.instance!r} can't be a name, because names become parts of paths: use "
+            "letters, digits, '_', '-' and '.' (not first). Rename "
+            + ("the task file" if key.startswith("tasks") else "the model")
+        )
+    if fault.validator == "pattern" and "{" in str(fault.schema.get("pattern")):
+        return f"{key} = {fault.instance!r}: braces would be wildcards; choose a path without them"
     return f"{key} = {fault.instance!r}: {fault.message}; see the comments in config.yaml"
 
 

@@ -123,8 +123,11 @@ def text_columns(task: Task) -> list[str]:
 def as_text(value: Any) -> str:
     """A raw label as text, so that one mapping serves all formats.
 
-    0, "0" and 0.0 are one label, as are true, "true" and "True".
+    0, "0" and 0.0 are one label, as are true, "true" and "True". A missing value (null, nan) is
+    the empty text, like an empty cell, and never the word "None".
     """
+    if value is None or value != value:
+        return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = str(value).strip()
