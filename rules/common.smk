@@ -90,6 +90,7 @@ wildcard_constraints:
     setup=r"seed\d+(/epoch\d+)?|control/layers\d+-\d+",
     windows=r"all|from-\d+|\d+-\d+",
     half=r"[1-9]\d*",
+    component="attention|mlp",
 
 
 def CODE(script, *modules):
@@ -178,6 +179,17 @@ def training_recipe(model):
     """How one model is fine-tuned; which epochs are kept changes nothing in that."""
     chosen = model_settings(model)["training"]
     return {key: value for key, value in chosen.items() if key != "keep_epochs"}
+
+
+def measuring(wildcards):
+    """On which examples errors of windows are measured: swapping, rewinding and patching."""
+    return {
+        "reading": reading(wildcards),
+        "clean_examples": config["swapping"]["clean_examples"],
+        "batch_tokens": config["swapping"]["batch_tokens"],
+        "precision": config["precision"],
+        "seed": config["data_seed"],
+    }
 
 
 def training_params(wildcards):

@@ -186,6 +186,14 @@ def page_content():
     }
 
 
+def weight_options():
+    """Keywords of the techniques' weights, as config chooses them."""
+    return {
+        "gradients": {"variant": config["gradients"]["variant"]},
+        "weight-change": {"reference": config["weight_change"]["reference"]},
+    }
+
+
 def technique_records():
     """Records of the studied techniques, below a run; retraining's jobs have their own."""
     return [

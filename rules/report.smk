@@ -27,7 +27,7 @@ rule summarise:
         runtime=minutes(10),
     params:
         runs=[run for name in TECHNIQUE_TABLES for run in run_list(technique=name)],
-        options={"gradients": {"variant": config["gradients"]["variant"]}},
+        options=weight_options(),
         code=CODE("summarise.py", "summary", *techniques.modules()),
     script:
         "../workflow/scripts/summarise.py"

@@ -1,7 +1,7 @@
-"""Windows of consecutive layers: layer swapping.
+"""Windows of consecutive layers: swapping, rewinding, patching, retraining; and weight changes.
 
-In: theta_M2 and theta_O of one seed. Out: one row per window (swap.tsv), and for every noisy
-example whether each window kept its label (swap_examples.parquet).
+In: theta_M2 of a setup and what its windows are replaced by. Out: one row per window (swap.tsv),
+and for every noisy example whether each window kept its label (swap_examples.parquet).
 """
 
 
@@ -16,6 +16,7 @@ rule swap:
     output:
         table=f"{SETUP}/swap.tsv",
         examples=f"{SETUP}/swap_examples.parquet",
+        memorised=f"{SETUP}/swap_memorised.parquet",
     log:
         LOG(f"{SETUP}/swap.log"),
     benchmark:
@@ -28,14 +29,142 @@ rule swap:
         runtime=cost_minutes("swap"),
         gpu=1,
     params:
-        clean_examples=config["swapping"]["clean_examples"],
-        batch_tokens=config["swapping"]["batch_tokens"],
-        reading=reading,
-        precision=config["precision"],
-        seed=config["data_seed"],
+        measuring=measuring,
+        component="layer",
         code=CODE("swap.py", "swap_files"),
     script:
         "../workflow/scripts/swap.py"
+
+
+use rule swap as swap_component with:
+    """Swap the attention or the feed-forward blocks of every window, and leave the rest."""
+    output:
+        table=f"{SETUP}/swap-{{component}}.tsv",
+        examples=f"{SETUP}/swap-{{component}}_examples.parquet",
+    log:
+        f"logs/{SETUP}/swap-{{component}}.log",
+    benchmark:
+        f"benchmarks/{SETUP}/swap-{{component}}.tsv"
+    resources:
+        mem_mb=cost_mb("swap_component"),
+        runtime=cost_minutes("swap_component"),
+        gpu=1,
+    params:
+        measuring=measuring,
+        component=lambda w: w.component,
+        code=CODE("swap.py", "swap_files"),
+
+
+rule rewind_memorised:
+    """Set every window of theta_M2 back to theta_M1."""
+    input:
+        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        memorised=ancient(checkpoint("theta_M2")),
+        memorised_digest=checkpoint("theta_M2", ".sha256"),
+        earlier=ancient(checkpoint("theta_M1")),
+        earlier_digest=checkpoint("theta_M1", ".sha256"),
+    output:
+        table=f"{SETUP}/rewind-memorised.tsv",
+        examples=f"{SETUP}/rewind-memorised_examples.parquet",
+    log:
+        f"logs/{SETUP}/rewind-memorised.log",
+    benchmark:
+        f"benchmarks/{SETUP}/rewind-memorised.tsv"
+    conda:
+        "../envs/memloc.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=cost_mb("rewind_memorised"),
+        runtime=cost_minutes("rewind_memorised"),
+        gpu=1,
+    params:
+        measuring=measuring,
+        point="memorised",
+        code=CODE("rewind.py", "rewinding"),
+    script:
+        "../workflow/scripts/rewind.py"
+
+
+use rule rewind_memorised as rewind_pretrained with:
+    """Set every window of theta_M2 back to theta_P."""
+    input:
+        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        memorised=ancient(checkpoint("theta_M2")),
+        memorised_digest=checkpoint("theta_M2", ".sha256"),
+        earlier=ancient(f"{RESOURCES}/models/{{model}}"),
+        earlier_digest=f"{RESOURCES}/models/{{model}}.sha256",
+    output:
+        table=f"{SETUP}/rewind-pretrained.tsv",
+        examples=f"{SETUP}/rewind-pretrained_examples.parquet",
+    log:
+        f"logs/{SETUP}/rewind-pretrained.log",
+    benchmark:
+        f"benchmarks/{SETUP}/rewind-pretrained.tsv"
+    resources:
+        mem_mb=cost_mb("rewind_pretrained"),
+        runtime=cost_minutes("rewind_pretrained"),
+        gpu=1,
+    params:
+        measuring=measuring,
+        point="pretrained",
+        code=CODE("rewind.py", "rewinding"),
+
+
+rule patch:
+    """Put what theta_O's layers add to the state in the place of theta_M2's, by windows."""
+    input:
+        data=f"{RESULTS}/{{task}}/perturbed.parquet",
+        memorised=ancient(checkpoint("theta_M2")),
+        memorised_digest=checkpoint("theta_M2", ".sha256"),
+        original=ancient(checkpoint("theta_O")),
+        original_digest=checkpoint("theta_O", ".sha256"),
+    output:
+        table=f"{SETUP}/patch.tsv",
+        examples=f"{SETUP}/patch_examples.parquet",
+    log:
+        f"logs/{SETUP}/patch.log",
+    benchmark:
+        f"benchmarks/{SETUP}/patch.tsv"
+    conda:
+        "../envs/memloc.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=cost_mb("patch"),
+        runtime=cost_minutes("patch"),
+        gpu=1,
+    params:
+        measuring=measuring,
+        code=CODE("patch.py", "patching"),
+    script:
+        "../workflow/scripts/patch.py"
+
+
+rule weight_change:
+    """Relative L2 distance of every layer of theta_M2 from theta_O and from theta_P."""
+    input:
+        memorised=ancient(checkpoint("theta_M2")),
+        memorised_digest=checkpoint("theta_M2", ".sha256"),
+        original=ancient(checkpoint("theta_O")),
+        original_digest=checkpoint("theta_O", ".sha256"),
+        pretrained=ancient(f"{RESOURCES}/models/{{model}}"),
+        pretrained_digest=f"{RESOURCES}/models/{{model}}.sha256",
+    output:
+        f"{SETUP}/weight_change.tsv",
+    log:
+        f"logs/{SETUP}/weight_change.log",
+    benchmark:
+        f"benchmarks/{SETUP}/weight_change.tsv"
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=cost_mb("weight_change"),
+        runtime=cost_minutes("weight_change"),
+    params:
+        reading=reading,
+        code=CODE("weight_change.py", "weight_change_files"),
+    script:
+        "../workflow/scripts/weight_change.py"
 
 
 rule retrain:

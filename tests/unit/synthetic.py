@@ -16,6 +16,7 @@ from memloc.probe_weights import FROZEN, MEMORISED
 from memloc.report import write_report
 from memloc.summary import TECHNIQUES, Run, summarise_runs, summarise_training
 from memloc.tables import write_tsv
+from memloc.weight_change import COLUMNS as WEIGHT_CHANGES
 from memloc.weights import normalise
 from memloc.windows import all_windows
 
@@ -85,7 +86,16 @@ def probes(task_no=0, seed=1, n_layers=12):
     return frame.assign(validation_f1=frame["f1"], n_examples=200, n_classes=2)[PROBES]
 
 
-MAKERS = {"swapping": windows, "retraining": windows, "gradients": gradients, "probing": probes}
+def weight_change(task_no=0, seed=1, n_layers=12):
+    """A weight_change.tsv whose distances from theta_O are the weights of `given`."""
+    frame = given(task_no, seed, n_layers).rename(columns={"weight": "relative_change"})
+    frame = frame.assign(distance=2 * frame["relative_change"], norm=2.0, n_parameters=1000)
+    other = frame.assign(reference="theta_P", relative_change=2 * frame["relative_change"])
+    return pd.concat([frame.assign(reference="theta_O"), other])[WEIGHT_CHANGES]
+
+
+MAKERS = dict.fromkeys([name for name, found in TECHNIQUES.items() if found.windows], windows)
+MAKERS |= {"gradients": gradients, "probing": probes, "weight-change": weight_change}
 
 
 def history(task_no=0, seed=1, epochs=12):

@@ -173,6 +173,15 @@ def swapping(facts: Facts) -> Work:
     return Work(sweep.flops, sweep.calls * 3 * layers / swapped_layers(layers), 2 * START)
 
 
+def patching(facts: Facts) -> Work:
+    """Both models once, and all windows from their ends on."""
+    layers = facts.model.layers
+    passed = 2 * layers + window_layers(all_windows(layers), layers)[2]
+    whole = swapping(facts)
+    share = passed / swapped_layers(layers)
+    return Work(whole.flops * share, whole.calls, whole.seconds)
+
+
 def retraining(facts: Facts) -> Work:
     """The windows of a job side by side: own layers are trained, later ones passed through."""
     recipe, task, model = facts.settings["retraining"], facts.task, facts.model
@@ -215,6 +224,11 @@ def centroids(facts: Facts) -> Work:
         seconds=MIXTURES * layers * (pairs * 1e-3 + task.train * facts.model.width * 2e-8)
     )
     return passes(facts, task.train, batch, 2.5 * layers) + places + Work(seconds=2 * START)
+
+
+def weight_change(facts: Facts) -> Work:
+    """Three models read, and compared at some 100 MB/s."""
+    return Work(seconds=START + 3 * checkpoint(facts) / 1e8)
 
 
 def model_retrieval(facts: Facts) -> Work:
@@ -345,6 +359,11 @@ STAGES: dict[str, Stage] = {
     "gather_halves": Stage(constant(SCRIPT + 2), bytes_of=half_bytes),
     "summarise_generalisation": Stage(constant(SCRIPT + 2)),
     "swap": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
+    "swap_component": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
+    "rewind_pretrained": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
+    "rewind_memorised": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
+    "patch": Stage(patching, example_bytes, megabytes=models_memory(3), on_device=True),
+    "weight_change": Stage(weight_change, megabytes=models_memory(3)),
     "retrain": Stage(
         retraining,
         example_bytes,

@@ -33,9 +33,21 @@ def memorised_share(
     model: PreTrainedModel, examples: Examples, pad_id: int, batch_size: int, precision: str
 ) -> float:
     """Share of noisy examples whose label the model predicts; a warning where it is low."""
+    return share_of(memorised_examples(model, examples, pad_id, batch_size, precision))
+
+
+def memorised_examples(
+    model: PreTrainedModel, examples: Examples, pad_id: int, batch_size: int, precision: str
+) -> torch.Tensor:
+    """Whether the model predicts its label (n_noisy,), of each noisy example in their order."""
     noisy = examples.select(examples.noisy.nonzero().flatten())
     predicted = predict_logits(model, noisy, pad_id, batch_size, precision).argmax(-1)
-    share = accuracy(predicted == noisy.labels)
+    return predicted == noisy.labels
+
+
+def share_of(memorised: torch.Tensor) -> float:
+    """Share of noisy examples that are memorised; a warning where it is low."""
+    share = accuracy(memorised)
     if share == 0:
         logger.warning(
             "theta_M2 predicts the label of no noisy example: nothing was memorised, and errors "

@@ -22,7 +22,7 @@ COLUMNS = {
     "layer_weights": [
         "task", "model", "technique", "layer", "weight", "sd", "weight_raw", "sd_raw", "n_seeds",
     ],
-    "mcog": ["task", "model", "technique", "mcog", "sd", "n_seeds"],
+    "mcog": ["task", "model", "technique", "mcog", "sd", "n_seeds", "n_zero"],
     "one_layer": ["task", "model", "technique", "layer", "error", "sd", "error_raw", "n_seeds"],
     "probe_f1": ["task", "model", "layer", "f1", "sd", "f1_random", "n_seeds"],
     "training": [

@@ -32,10 +32,15 @@ class SwapResult:
 
 
 class Swapper:
-    """theta_M2 (`memorised`) and theta_O (`original`), ready to be mixed by windows."""
+    """theta_M2 (`memorised`) and theta_O (`original`), ready to be mixed by windows.
+
+    Any model that differs from theta_M2 in its weights alone may take theta_O's place.
+    """
+
+    name = "layer swapping"
 
     def __init__(self, memorised: PreTrainedModel, original: PreTrainedModel):
-        check_compatible(memorised, original, "layer swapping")
+        check_compatible(memorised, original, self.name)
         self.stack = LayerStack(memorised)
         self.original = find_layers(original)
         self.windows = all_windows(len(self.original))
@@ -93,17 +98,23 @@ def swap_windows(
     batch_tokens: int,
     precision: str,
 ) -> SwapResult:
-    """Memorisation error and clean error of every window over `examples`.
+    """Memorisation error and clean error of every swapped window over `examples`."""
+    return window_errors(Swapper(memorised, original), examples, pad_id, batch_tokens, precision)
+
+
+def window_errors(
+    swapper: Swapper, examples: Examples, pad_id: int, batch_tokens: int, precision: str
+) -> SwapResult:
+    """Memorisation error and clean error of every window of a sweep over `examples`.
 
     An error is a prediction other than the (perturbed) label trained on. Examples are batched by
     length, at most `batch_tokens` padded tokens a batch; predictions don't depend on it.
     """
-    device = memorised.device
-    swapper = Swapper(memorised, original)
+    device = swapper.stack.model.device
     kept = torch.zeros(len(examples), len(swapper.windows), dtype=torch.bool)
     batches = batches_by_tokens(examples.ids, batch_tokens)
     for rows, inputs in progress(
-        padded_batches(examples, batches, pad_id, device), len(batches), "swapping windows"
+        padded_batches(examples, batches, pad_id, device), len(batches), f"{swapper.name}: windows"
     ):
         with autocast(precision, device):
             logits = swapper.sweep(inputs)

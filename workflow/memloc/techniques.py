@@ -75,9 +75,26 @@ TECHNIQUES = {
             "probing", "Probing", "Probing", "probes.tsv",
             "probe_weights:probe_weights", ("#b3407a", "D", ":"), r"$F_1$ of noise probes", **PAPER,
         ),
+        Technique(
+            "rewinding-pretrained", "Rewinding to pre-trained", "Rewinding θP",
+            "rewind-pretrained.tsv", mark=("#00795a", "P", (0, (5, 1))), **WINDOWS,
+        ),
+        Technique(
+            "rewinding-memorised", "Rewinding to memorised", "Rewinding θM1",
+            "rewind-memorised.tsv", mark=("#7a9a01", "X", (0, (1, 1))), **WINDOWS,
+        ),
+        Technique(
+            "patching", "Activation patching", "Patching", "patch.tsv",
+            mark=("#6a4fc0", "v", (0, (3, 1, 1, 1))), **WINDOWS,
+        ),
+        Technique(
+            "weight-change", "Weight change", "Weight change", "weight_change.tsv",
+            "weight_change:change_weights", ("#8a8a8a", "*", (0, (1, 3))),
+            "relative change of weights",
+        ),
     )
 }  # fmt: skip
-FALLBACK_MARK = ("#6b6b6b", "v", (0, (1, 3)))
+FALLBACK_MARK = ("#6b4a2b", "h", (0, (1, 3)))
 
 
 def known(name: str, techniques: Mapping[str, Technique] = TECHNIQUES) -> Technique:

@@ -165,15 +165,20 @@ def mean_weights(per_seed: Seeds, what: str = "layer weights") -> pd.DataFrame:
 
 
 def mean_mcog(per_seed: Seeds, what: str = "M-CoG") -> dict[str, float]:
-    """M-CoG of the seeds' mean weights and the sd of the seeds' own: mcog, sd, n_seeds."""
+    """M-CoG of the seeds' mean weights and the sd of the seeds' own: mcog, sd, n_seeds, n_zero.
+
+    n_seeds counts the seeds behind the mean weights. Of these, n_zero have weights of 0 alone: they
+    enter the mean, without moving its centre, but have no centre of their own for the sd.
+    """
     defined = _defined(per_seed, what)
     mean, _ = _mean_sd(defined)
     own = np.array([centre_of_gravity(weights) for weights in defined])
-    own = own[~np.isnan(own)]  # a seed whose weights are all 0 has no centre
+    centred = own[~np.isnan(own)]
     return {
         "mcog": centre_of_gravity(mean),
-        "sd": float(own.std(ddof=1)) if len(own) > 1 else float("nan"),
+        "sd": float(centred.std(ddof=1)) if len(centred) > 1 else float("nan"),
         "n_seeds": len(own),
+        "n_zero": len(own) - len(centred),
     }
 
 

@@ -1,0 +1,17 @@
+"""Patch every window of one fine-tuned pair."""
+
+import offline  # noqa: F401
+from jobs import job
+from memloc.patching import patch_checkpoints
+from memloc.reading import Reading
+from memloc.swap_files import Measuring, WindowFiles
+
+with job(snakemake):
+    measuring = dict(snakemake.params.measuring)
+    patch_checkpoints(
+        data=snakemake.input.data,
+        memorised=snakemake.input.memorised,
+        original=snakemake.input.original,
+        files=WindowFiles(**dict(snakemake.output.items())),
+        measuring=Measuring(Reading(**measuring.pop("reading")), **measuring),
+    )

@@ -1,0 +1,18 @@
+"""Set every window of one fine-tuned model back to an earlier checkpoint."""
+
+import offline  # noqa: F401
+from jobs import job
+from memloc.reading import Reading
+from memloc.rewinding import rewind_checkpoints
+from memloc.swap_files import Measuring, WindowFiles
+
+with job(snakemake):
+    measuring = dict(snakemake.params.measuring)
+    rewind_checkpoints(
+        data=snakemake.input.data,
+        memorised=snakemake.input.memorised,
+        earlier=snakemake.input.earlier,
+        point=snakemake.params.point,
+        files=WindowFiles(**dict(snakemake.output.items())),
+        measuring=Measuring(Reading(**measuring.pop("reading")), **measuring),
+    )
