@@ -11,6 +11,7 @@ import synthetic
 from memloc import figures_correlations, figures_layers, figures_mcog, figures_training, style
 from memloc.correlations import correlations
 from memloc.summary import summarise_runs, summarise_training
+from memloc.techniques import TECHNIQUES
 from memloc.weights import mean_matrix
 
 OWN = {
@@ -20,6 +21,8 @@ OWN = {
 STUDIES = {
     "large": (synthetic.TASKS, synthetic.MODELS, (1, 2), ("swapping", "gradients"), 12),
     "small": (OWN, {"mini": {"label": "MiniLM-6"}}, (1,), ("swapping",), 6),
+    "all": (synthetic.TASKS, synthetic.MODELS, (1, 2), tuple(TECHNIQUES), 12),
+    "all-small": (OWN, {"mini": {"label": "MiniLM-6"}}, (1,), tuple(TECHNIQUES), 6),
     "deep": (OWN, {"opt-1.3b": {"label": "OPT-1.3B"}}, (1,), ("swapping", "probing"), 24),
 }
 

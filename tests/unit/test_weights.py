@@ -146,6 +146,17 @@ def test_over_seeds_by_hand():
     assert math.isclose(centre["sd"], math.sqrt(0.5)) and centre["n_seeds"] == 2
 
 
+def test_seeds_of_zeros_enter_the_mean_and_are_counted():
+    zeros = pd.DataFrame({"layer": [1, 2], "weight": [0.0, 0.0]})
+    some = pd.DataFrame({"layer": [1, 2], "weight": [1.0, 3.0]})
+    centre = mean_mcog({1: zeros, 2: some})
+    assert math.isclose(centre["mcog"], 1.75) and math.isnan(centre["sd"])
+    assert (centre["n_seeds"], centre["n_zero"]) == (2, 1)
+    assert set(mean_weights({1: zeros, 2: some})["n_seeds"]) == {2}
+    centre = mean_mcog({1: zeros})
+    assert math.isnan(centre["mcog"]) and (centre["n_seeds"], centre["n_zero"]) == (1, 1)
+
+
 def test_one_seed_has_no_spread():
     assert mean_weights({1: window_weights(table(THREE))})["sd"].isna().all()
     assert math.isnan(mean_mcog({1: window_weights(table(THREE))})["sd"])

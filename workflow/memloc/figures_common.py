@@ -13,8 +13,10 @@ def label_of(entries, name):
     return entries.get(name, {}).get("label") or name
 
 
-def technique_label(name):
-    return TECHNIQUES[name].label if name in TECHNIQUES else name
+def technique_label(name, short=False):
+    if name not in TECHNIQUES:
+        return name
+    return TECHNIQUES[name].short if short else TECHNIQUES[name].label
 
 
 def present(order, values):
@@ -30,10 +32,10 @@ def grid_of(n_rows, n_columns, width, height, **kwargs):
     )  # fmt: skip
 
 
-def handles_of(names, styles, line="", raw=()):
+def handles_of(names, styles, line=""):
     return [
         plt.Line2D([], [], color=styles[n].colour, marker=styles[n].marker, ls=line,
-                   label=styles[n].label + (" (not normalised)" if n in raw else ""))
+                   label=styles[n].label)
         for n in names
     ]  # fmt: skip
 

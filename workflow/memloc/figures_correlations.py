@@ -38,9 +38,12 @@ def correlation_maps(frame, measure, tasks, models):
             1, len(levels), figsize=size, squeeze=False, width_ratios=sizes
         )  # fmt: skip
         for axes, (level, values, notes) in zip(axes_row[0], grids, strict=True):
-            named = technique_label if level == "technique" else (lambda m: label_of(models, m))
-            shorter = [named(n).removeprefix("Layer ").removeprefix("Forgetting ") for n in values]
-            labels = [name[:1].upper() + name[1:] for name in shorter]
+            labels = [
+                technique_label(name, short=True)
+                if level == "technique"
+                else label_of(models, name)
+                for name in values
+            ]
             sns.heatmap(
                 values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", square=True,
                 annot=True, fmt=".2f", annot_kws={"size": 7}, linewidths=0.5, cbar=False,

@@ -84,7 +84,6 @@ def layer_curves(weights, probe_f1, tasks, models, model):
     groups = [g for g in GROUPS if any(styles[t].group == g for t in chosen["task"].unique())]
     line = model_lines(list(models)).get(model, "-")
     n_layers = int(chosen["layer"].max())
-    undefined = set(chosen.loc[chosen["weight"].isna(), "task"])  # drawn from raw weights
     with look():
         width = max(2.3, LAYER_WIDTH * n_layers)
         figure, grid = grid_of(len(techniques), len(groups), width, 1.9, sharey="row", sharex=True)
@@ -105,7 +104,7 @@ def layer_curves(weights, probe_f1, tasks, models, model):
             axes.set_xlabel("layer")
             axes.legend(
                 handles=handles_of([t for t in styles if styles[t].group == group
-                                  and t in set(chosen["task"])], styles, line, undefined),
+                                  and t in set(chosen["task"])], styles, line),
                 loc="upper center", bbox_to_anchor=(0.5, -0.26), ncols=2, columnspacing=1,
             )  # fmt: skip
         figure.suptitle(label_of(models, model), fontsize=10)
@@ -113,6 +112,12 @@ def layer_curves(weights, probe_f1, tasks, models, model):
 
 
 def _curves(axes, part, names, styles, line):
+    """Lines of tasks, from raw weights where normalised ones are undefined, which is said."""
+    raw = set(part.loc[part["weight"].isna(), "task"])
+    if raw & set(names):
+        text = ", ".join(styles[n].label for n in names if n in raw)
+        axes.text(0.02, 0.98, f"not normalised: {text}", transform=axes.transAxes, va="top",
+                  fontsize=5.5, color="#444444")  # fmt: skip
     for name in names:
         rows = part[part["task"] == name].sort_values("layer")
         if rows.empty:
@@ -139,19 +144,27 @@ def _curve(axes, layers, mean, sd, style, line):
 
 
 def one_layer(frame, tasks, models):
-    """Figure 4: largest error over layers when one layer is modified; a dot per task."""
+    """Figure 4: largest error over layers when one layer is modified; a dot per task.
+
+    A technique with an undefined normalisation shows raw errors, and says so. Panels have one
+    axis but for techniques whose normalised errors exceed 1, which the window of all layers allows.
+    """
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(frame["task"])]
     techniques = present(TECHNIQUES, frame["technique"])
     columns = present(models, frame["model"])
     offsets = dict(zip(names, offsets_of(len(names)), strict=True))
-    value = "error" if frame["error"].notna().all() else "error_raw"
     with look():
         width = max(2.4, 0.95 * len(columns) + 0.5)
-        figure, grid = grid_of(1, len(techniques), width, 2.9, sharey=True)
-        figure.set_size_inches(width * len(techniques) + 1.7, 3.2)
-        for axes, technique in zip(grid[0], techniques, strict=True):
-            for row in frame[frame["technique"] == technique].itertuples():
+        across = min(len(techniques), 3)
+        down = -(-len(techniques) // across)
+        figure, grid = grid_of(down, across, width, 2.9)
+        figure.set_size_inches(width * across + 1.7, 2.9 * down + 0.3)
+        tops = {}
+        for axes, technique in zip(grid.flat, techniques, strict=False):
+            part = frame[frame["technique"] == technique]
+            value = "error" if part["error"].notna().all() else "error_raw"
+            for row in part.itertuples():
                 style, x = styles[row.task], columns.index(row.model) + offsets[row.task]
                 sd = row.sd if value == "error" and not np.isnan(row.sd) else None
                 axes.errorbar(
@@ -164,11 +177,17 @@ def one_layer(frame, tasks, models):
             axes.grid(axis="x", visible=False)
             for edge in range(1, len(columns)):
                 axes.axvline(edge - 0.5, color="#dddddd", lw=0.8)
-            axes.set_title(technique_label(technique))
-        kind = "normalised" if value == "error" else "not normalised"
-        grid[0][0].set_ylabel(f"largest 1-layer memorisation error\n({kind})")
-        top = max(0.2, grid[0][0].get_ylim()[1])
-        grid[0][0].set_ylim(-0.02 * top, top)
+            raw = "" if value == "error" else "\n(not normalised)"
+            axes.set_title(technique_label(technique) + raw)
+            tops[axes] = max(0.2, axes.get_ylim()[1])
+        common = max([top for top in tops.values() if top <= 1.1] or tops.values())
+        for axes, top in tops.items():
+            top = max(top, common)
+            axes.set_ylim(-0.02 * top, top)
+        for axes in list(grid.flat)[len(techniques) :]:
+            axes.set_visible(False)
+        for row in grid:
+            row[0].set_ylabel("largest 1-layer\nmemorisation error")
         figure.legend(handles=handles_of(names, styles), loc="outside right center")
     return figure
 
@@ -187,8 +206,9 @@ def technique_curves(weights, tasks, models, model):
     columns = min(4 if width < 3 else 2, len(names))
     rows = -(-len(names) // columns)
     with look():
-        figure, grid = grid_of(rows, columns, width, 1.6, sharex=True, sharey=True)
-        figure.set_size_inches(max(4.4, width * columns + 0.5), 1.6 * rows + 1.0)
+        height = 1.6 if len(techniques) <= 4 else 2.3  # many lines need room
+        figure, grid = grid_of(rows, columns, width, height, sharex=True, sharey=True)
+        figure.set_size_inches(max(4.4, width * columns + 0.5), height * rows + 1.0)
         panels = list(grid.flat)
         for axes, name in zip(panels, names, strict=False):
             for technique in techniques:

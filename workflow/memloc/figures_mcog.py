@@ -76,30 +76,42 @@ def _mcog_axis(axes, n_layers, frame, names, styles):
 def mcog_averages(frame, weights, tasks, models):
     """Figure 7: M-CoG averaged over models, per technique (left), and over techniques, per model.
 
-    Only models of the commonest number of layers enter, since layers of others aren't comparable.
-    Bars are standard deviations over what was averaged.
+    The mean over techniques is that of the paper's, where any was run. Only models of the commonest
+    number of layers enter, since layers of others aren't comparable. Bars are standard deviations
+    over what was averaged.
     """
     styles = task_styles(tasks)
     depth = weights.groupby("model")["layer"].max()
     n_layers = int(depth.mode().iloc[0])
     frame = frame[frame["model"].map(depth) == n_layers].dropna(subset="mcog")
     names = [t for t in styles if t in set(frame["task"])]
+    ours, paper = set(frame["technique"]), {t.name for t in TECHNIQUES.values() if t.paper}
+    over = ours & paper or ours
+    averaged = "mean over techniques" if over == ours else "mean over the paper's techniques"
     panels = [
         ("technique", "mean over models", technique_label, technique_mark, TECHNIQUES),
-        ("model", "mean over techniques", lambda m: label_of(models, m), None, models),
+        ("model", averaged, lambda m: label_of(models, m), None, models),
     ]
     means = [
-        frame.groupby([by, "task"])["mcog"].agg(mcog="mean", sd="std")
-        for by in ("technique", "model")
+        part.groupby([by, "task"])["mcog"].agg(mcog="mean", sd="std")
+        for by, part in (
+            ("technique", frame),
+            ("model", frame[frame["technique"].isin(over)]),
+        )
     ]
     spread = pd.concat(means)
     with look():
-        figure, grid = grid_of(1, 2, 3.6, 0.38 * len(names) + 1.2, sharey=True)
+        row = max(0.38, 0.09 * max(len(ours), frame["model"].nunique()))
+        figure, grid = grid_of(1, 2, 3.6, row * len(names) + 1.2, sharey=True)
         for axes, mean, (by, title, label, mark, order) in zip(grid[0], means, panels, strict=True):
-            entries = present(order, frame[by])
+            entries = present(order, mean.index.get_level_values(by))
             handles = []
             for i, (entry, offset) in enumerate(
-                zip(entries, offsets_of(len(entries), 0.62), strict=True)
+                zip(
+                    entries,
+                    offsets_of(len(entries), 0.62 if len(entries) <= 4 else 0.76),
+                    strict=True,
+                )
             ):
                 if mark:
                     marks = dict(zip(("color", "marker"), mark(entry)[:2], strict=True))

@@ -27,6 +27,7 @@ TITLES = {  # heading of a column where its name alone doesn't say enough
     "mcog": "M-CoG",
     "sd": "sd over seeds",
     "n_seeds": "seeds",
+    "n_zero": "seeds of zeros",
     "memorised_epoch": "θ_M1 epoch",
     "validation_macro_f1": "validation macro F1",
     "weight_raw": "weight, not normalised",

@@ -32,7 +32,8 @@ def _matrices(content):
 UNDEFINED = (
     "{count} M-CoG(s) rest on fewer seeds than the others (rows marked). A seed is left out where "
     "its weights are undefined: modifying all layers changed no noisy prediction, so there is "
-    "nothing to normalise by, or all its weights are 0. The raw errors are in the tables."
+    "nothing to normalise by. One whose weights are all 0 enters the mean, which it doesn't move, "
+    "but has no centre of its own. The raw errors are in the tables."
 )
 
 
@@ -68,7 +69,8 @@ def _mcog_cell(row, low):
         return {"text": "–", "value": "nan", "number": True}
     text = f"{row['mcog']:.2f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.2f}")
     if low(row):
-        text += f" ({row['n_seeds']} seed{'' if row['n_seeds'] == 1 else 's'})"
+        seeds = row["n_seeds"] - row["n_zero"]
+        text += f" ({seeds} seed{'' if seeds == 1 else 's'})"
     return {"text": text, "value": repr(row["mcog"]), "number": True}
 
 
@@ -96,7 +98,7 @@ def _incomplete(content):
     if not content.has("mcog"):
         return None
     most = content.read("mcog")["n_seeds"].max()
-    return lambda row: row["n_seeds"] < most
+    return lambda row: row["n_seeds"] - row["n_zero"] < most
 
 
 def _undefined_notice(content):
