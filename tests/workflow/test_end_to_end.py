@@ -12,6 +12,7 @@ import pytest
 import yaml
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from memloc.techniques import TECHNIQUES
 from study import N_LAYERS, ROOT, planned, snakemake, write_study
 
 RUN = Path("results/toy/tiny/seed1")
@@ -61,9 +62,14 @@ def test_tables_keep_their_contract(finished):
     ]
     assert list(history.epoch) == [1, 2, 3]
     mcog = pd.read_csv(finished / "results/summary/mcog.tsv", sep="\t")
-    assert set(mcog.technique) == {"swapping", "retraining", "gradients", "probing"}
-    # Probes that find nothing have no centre of gravity: nan, never a made-up number.
-    assert (mcog.mcog.between(1, N_LAYERS) | (mcog.technique == "probing")).all()
+    assert set(mcog.technique) == set(TECHNIQUES)
+    # Probes that find nothing and rewinding that changes nothing have no centre of gravity: nan,
+    # never a made-up number.
+    may_be_undefined = mcog.technique.isin(["probing", "rewinding-memorised"])
+    assert (mcog.mcog.between(1, N_LAYERS) | may_be_undefined).all()
+    for technique in TECHNIQUES.values():
+        table = pd.read_csv(finished / RUN / technique.table, sep="\t")
+        assert list(table) == technique.columns, technique.name
 
 
 @pytest.mark.parametrize("name", ["original/final", "perturbed/final", "perturbed/memorised"])
@@ -110,6 +116,7 @@ def edit(path: Path) -> None:
             {"train_perturbed", "perturb_task", "retrain", "gradients", "probe"},
         ),
         ("gradients", {"gradients"}, {"train_perturbed", "swap", "retrain", "probe"}),
+        ("patching", {"patch"}, {"train_perturbed", "swap", "rewind_pretrained"}),
         ("training", {"train_original", "train_perturbed"}, {"perturb_task", "retrieve_task"}),
         ("noise", {"perturb_task"}, {"retrieve_task", "retrieve_model"}),
         ("summary", {"summarise"}, {"train_perturbed", "swap", "probe"}),
@@ -174,6 +181,17 @@ def test_new_weights_under_an_old_name_are_noticed(copy):
             f"{RUN}/gradients.tsv",
             {"retrieve_task", "perturb_task", "retrieve_model", "train_perturbed"}
             | {"train_frozen", "gradients"},
+        ),
+        *(
+            (f"{RUN}/{name}.tsv", {"retrieve_task", "perturb_task", "retrieve_model"} | rules)
+            for name, rules in {
+                "swap-attention": {"train_original", "train_perturbed", "swap_component"},
+                "swap-mlp": {"train_original", "train_perturbed", "swap_component"},
+                "patch": {"train_original", "train_perturbed", "patch"},
+                "rewind-pretrained": {"train_perturbed", "rewind_pretrained"},
+                "rewind-memorised": {"train_perturbed", "rewind_memorised"},
+                "weight_change": {"train_original", "train_perturbed", "weight_change"},
+            }.items()
         ),
         (
             f"{RUN}/probes.tsv",
