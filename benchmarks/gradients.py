@@ -4,7 +4,7 @@ One at a time is batch size 1 with a gradient for every parameter, added up afte
 "layers only" lets backward add up the gradients of the layers' parameters alone, as ours does.
 Random weights of BERT's shape.
 
-    python benchmarks/gradients.py [--layers 12] [--width 384] [--tokens 24] [--threads 2]
+    python benchmarks/gradients.py [--layers 12] [--width 384] [--tokens 12 24 48] [--threads 2]
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=384)
-    parser.add_argument("--tokens", type=int, default=24)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[12, 24, 48])
     parser.add_argument("--examples", type=int, default=64)
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=2)
@@ -50,9 +50,16 @@ def main():
         num_labels=6,
     )
     model = BertForSequenceClassification(config).eval()
+    print(common.machine())
+    for tokens in chosen.tokens:
+        compare_at(model, tokens, chosen)
+
+
+def compare_at(model, tokens, chosen):
+    """Time the ways at one length of input and print their ratios."""
     n = chosen.examples
     examples = Examples(
-        torch.randint(1000, 20_000, (n, chosen.tokens)).tolist(),
+        torch.randint(1000, 20_000, (n, tokens)).tolist(),
         torch.randint(0, 6, (n,)),
         torch.ones(n, dtype=torch.bool),
         torch.arange(n),
@@ -76,10 +83,8 @@ def main():
         "one at a time, layers only": lambda: single(False),
     }
     medians = common.compare(ways, chosen.repeats)
-    print(common.machine())
     common.report(
-        f"gradient over {n} examples of {chosen.tokens} tokens, {chosen.layers} layers x "
-        f"{chosen.width}",
+        f"gradient over {n} examples of {tokens} tokens, {chosen.layers} layers x {chosen.width}",
         medians,
         "batched (ours)",
     )
