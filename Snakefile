@@ -24,6 +24,7 @@ include: "rules/pictures.smk"
 include: "rules/generalisation.smk"
 include: "rules/report.smk"
 include: "rules/explanation.smk"
+include: "rules/progression.smk"
 
 
 rule all:

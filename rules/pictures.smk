@@ -115,18 +115,65 @@ def refuse_same_names(figures):
         seen[name] = figure
 
 
+PROGRESSING = [name for name in ("swapping", "gradients") if name in TECHNIQUE_TABLES]
+
+
+def by_epoch(run, **facts):
+    """A run's facts at each epoch that is localised in: those kept, and the last one."""
+    last = model_settings(run["model"])["training"]["epochs"]
+    return [
+        run | dict(epoch=e, last=last, **facts) for e in sorted({*KEPT_EPOCHS, last})
+    ]
+
+
+def progressing_runs():
+    """What the progression's tables of techniques are of, one entry per table."""
+    return [
+        found
+        for name in PROGRESSING
+        for run in run_list()
+        for found in by_epoch(run, name=name)
+    ]
+
+
+def progressing_events():
+    """The same for tables of centroid events, where centroids are analysed."""
+    if "centroids" not in config["stages"]:
+        return []
+    return [found for run in run_list() for found in by_epoch(run, name="events")]
+
+
+def progressing_path(found):
+    """Path of one of those tables."""
+    folder = RUN.format(**found)
+    if found["epoch"] != found["last"]:
+        folder += f"/epoch{found['epoch']}"
+    tables = {"events": "centroid_events.tsv"}
+    return f"{folder}/{tables.get(found['name']) or STUDIED[found['name']].table}"
+
+
+def progression_figures():
+    return [
+        dict(name=f"progression_{m}", kind="progression", wildcards={"model": m})
+        for m in MODELS
+    ]
+
+
 # Further parts of the study (config's stages): the summary tables that each adds, and functions
 # that list its figures as figure_names does.
 STAGE_TABLES = {
     "centroids": ["events", "centroids"],
     "generalisation": ["generalisation"],
     "control": ["control_accuracy", "gradient_variants"],
+    "progression": ["progression"],
 }
-STAGE_FIGURES = {}
+STAGE_FIGURES = {"progression": progression_figures}
+# Stages of this study: epochs that are kept make one.
+STAGES = [*config["stages"], *(["progression"] if KEPT_EPOCHS else [])]
 FIGURES_LIST = figure_names()
 FIGURES_LIST += [
     figure
-    for stage in config["stages"]
+    for stage in STAGES
     if stage in STAGE_FIGURES
     for figure in STAGE_FIGURES[stage]()
 ]
@@ -137,9 +184,7 @@ FIGURES = [
 SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
 SUMMARY_TABLES += ["probe_f1"] if "probing" in TECHNIQUE_TABLES else []
 SUMMARY_TABLES += ["correlations"] if COMPARED else []
-SUMMARY_TABLES += [
-    table for stage in config["stages"] for table in STAGE_TABLES.get(stage, [])
-]
+SUMMARY_TABLES += [table for stage in STAGES for table in STAGE_TABLES.get(stage, [])]
 if "probing" in TECHNIQUE_TABLES and "events" not in SUMMARY_TABLES:
     SUMMARY_TABLES.append("events")  # those of probes
 SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
@@ -219,6 +264,10 @@ def absent():
         for table in tables
         if table not in SUMMARY_TABLES
     }
+    if not KEPT_EPOCHS:
+        missing["progression"][
+            "command"
+        ] = "snakemake --config 'training={keep_epochs: [1, 2, 5, 10]}'"
     if "correlations" not in SUMMARY_TABLES:
         missing["correlations"] = {
             "target": f"{SUMMARY}/correlations.tsv",

@@ -383,6 +383,7 @@ STAGES: dict[str, Stage] = {
     "summarise_events": Stage(constant(SCRIPT + 2)),
     "summarise_centroids": Stage(constant(SCRIPT + 2)),
     "correlate": Stage(constant(SCRIPT + 20)),
+    "summarise_progression": Stage(constant(SCRIPT + 3)),
     "figures": Stage(constant(SCRIPT + 6)),
     "report": Stage(constant(SCRIPT + 15), bytes_of=lambda facts, name: 20e6),
     "budget": Stage(constant(SCRIPT)),

@@ -52,4 +52,8 @@ KINDS = {
         "figures_correlations", "correlations",
         "Heat maps: Spearman's rho between techniques and between models ({names}).",
     ),
+    "progression": Kind(
+        "figures_progression", "progression",
+        "Line plots: accuracies, M-CoG and centroid events against epoch, for {names}.",
+    ),
 }  # fmt: skip

@@ -1,0 +1,90 @@
+"""Figure of the progression: depth of memorisation by epoch, beside how much is memorised."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from memloc.figures_common import label_of, present, technique_label
+from memloc.progression import ACCURACY, EVENT, MCOG
+from memloc.style import layer_ticks, look, task_styles
+
+EVENT_TITLES = {"crossing": "Crossing", "initiation": "Classification initiation"}
+ACCURACY_LINES = {"noisy_accuracy": ("noisy examples", "-"), "clean_accuracy": ("clean", "--")}
+
+
+def panels_of(frame):
+    """(measure, names, title) of each panel: accuracies, every technique's M-CoG, events."""
+    found = [(ACCURACY, list(ACCURACY_LINES), "Accuracy in training")]
+    of = {measure: list(dict.fromkeys(part["name"])) for measure, part in frame.groupby("measure")}
+    found += [(MCOG, [name], f"M-CoG: {technique_label(name)}") for name in of.get(MCOG, [])]
+    found += [
+        (EVENT, [name], title) for name, title in EVENT_TITLES.items() if name in of.get(EVENT, [])
+    ]
+    return found
+
+
+def progression(frame, tasks, models, model, n_layers):
+    """A panel per quantity, a line per task; epochs on a logarithmic axis, bars: sd.
+
+    Where a quantity is undefined or an event never happened there is no point.
+    """
+    chosen = frame[frame["model"] == model].copy()
+    chosen["value"] = pd.to_numeric(chosen["value"], errors="coerce")
+    styles = task_styles(tasks)
+    names = [task for task in styles if task in present(tasks, chosen["task"])]
+    panels = panels_of(chosen)
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    ticks = sorted(set(chosen["epoch"]))
+    with look():
+        figure, grid = plt.subplots(
+            rows, columns, figsize=(2.25 * columns + 0.4, 1.9 * rows + 0.8), squeeze=False
+        )
+        for axes, (measure, quantities, title) in zip(grid.flat, panels, strict=False):
+            for task in names:
+                for quantity in quantities:
+                    part = chosen[
+                        (chosen["task"] == task)
+                        & (chosen["measure"] == measure)
+                        & (chosen["name"] == quantity)
+                    ].sort_values("epoch")
+                    line = ACCURACY_LINES[quantity][1] if measure == ACCURACY else "-"
+                    style = styles[task]
+                    axes.errorbar(
+                        part["epoch"], part["value"], yerr=part["sd"].fillna(0), ls=line,
+                        color=style.colour, marker=style.marker, ms=3.5, elinewidth=0.7,
+                    )  # fmt: skip
+            if measure == ACCURACY:
+                axes.set_ylim(-0.03, 1.05)
+            else:
+                axes.set_ylim(0.5, n_layers + 0.5)
+                layer_ticks(axes.yaxis, n_layers)
+            axes.set_xscale("log")
+            axes.set_xticks(ticks, [str(tick) for tick in ticks])
+            axes.minorticks_off()
+            axes.set_title(title)
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_visible(False)
+        for column in range(columns):
+            lowest = max(i for i in range(len(panels)) if i % columns == column)
+            grid.flat[lowest].set_xlabel("epoch")
+        figure.supylabel("layer, or accuracy", fontsize=8)
+        handles = [
+            plt.Line2D([], [], color=styles[t].colour, marker=styles[t].marker, ls="",
+                       label=styles[t].label)
+            for t in names
+        ] + [
+            plt.Line2D([], [], color="#333333", ls=line, label=label)
+            for label, line in ACCURACY_LINES.values()
+        ]  # fmt: skip
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
+        figure.suptitle(label_of(models, model), fontsize=10)
+    return figure
+
+
+def _progression(given):
+    weights = given.read("layer_weights")
+    n_layers = int(weights.loc[weights["model"] == given.model, "layer"].max())
+    return progression(given.read("progression"), given.tasks, given.models, given.model, n_layers)
+
+
+DRAW = {"progression": _progression}
