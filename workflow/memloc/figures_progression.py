@@ -58,7 +58,11 @@ def progression(frame, tasks, models, model, n_layers):
             else:
                 axes.set_ylim(0.5, n_layers + 0.5)
                 layer_ticks(axes.yaxis, n_layers)
+            asked = chosen["measure"].eq(measure) & chosen["name"].isin(quantities)
+            if chosen.loc[asked, "value"].isna().all():
+                axes.text(0.5, 0.5, "never", ha="center", transform=axes.transAxes, color="#555555")
             axes.set_xscale("log")
+            axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
             axes.set_xticks(ticks, [str(tick) for tick in ticks])
             axes.minorticks_off()
             axes.set_title(title)
