@@ -60,3 +60,67 @@ rule summarise_centroids:
         code=CODE("events.py", "events"),
     script:
         "../workflow/scripts/events.py"
+
+
+use rule figure_matrix as figure_centroids with:
+    """Figures 10 and 11: places between centroids by layer, of one task and model."""
+    input:
+        runs=lambda w: run_paths(
+            f"{RUN}/centroids.tsv", models=[w.model], tasks=[w.task]
+        ),
+        centroids=rules.summarise_centroids.output[0],
+        events=rules.summarise_events.output[0],
+    output:
+        picture(
+            "centroids_{task}_{model}",
+            "centroids",
+            "Centroid analysis",
+            task="{task}",
+            model="{model}",
+        ),
+    log:
+        LOG(f"{FIGURE}/centroids_{{task}}_{{model}}.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/centroids_{{task}}_{{model}}.tsv")
+    params:
+        kind="centroids",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_centroids"),
+
+
+use rule figure_matrix as figure_swapped_halves with:
+    """Figure 11: noisy examples of all tasks with half of the layers swapped."""
+    input:
+        centroids=rules.summarise_centroids.output[0],
+    output:
+        picture(
+            "swapped_halves_{model}",
+            "swapped_halves",
+            "Half of the layers",
+            model="{model}",
+        ),
+    log:
+        LOG(f"{FIGURE}/swapped_halves_{{model}}.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/swapped_halves_{{model}}.tsv")
+    params:
+        kind="swapped_halves",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_centroids"),
+
+
+use rule figure_matrix as figure_events with:
+    """Figures 12, 15, 17 and 20: events of centroids and of probes."""
+    input:
+        events=rules.summarise_events.output[0],
+        centroids=rules.summarise_centroids.output[0],
+    output:
+        picture("events", "events", "Events"),
+    log:
+        LOG(f"{FIGURE}/events.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/events.tsv")
+    params:
+        kind="events",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_centroids"),

@@ -159,6 +159,28 @@ def progression_figures():
     ]
 
 
+def explanation_figures():
+    """Figures of the centroid analysis and of events."""
+    figures = [dict(name="events", kind="events", wildcards={})]
+    figures += [
+        dict(
+            name=f"swapped_halves_{model}",
+            kind="swapped_halves",
+            wildcards={"model": model},
+        )
+        for model in MODELS
+    ]
+    return figures + [
+        dict(
+            name=f"centroids_{task}_{model}",
+            kind="centroids",
+            wildcards={"task": task, "model": model},
+        )
+        for model in MODELS
+        for task in config["tasks"]
+    ]
+
+
 # Further parts of the study (config's stages): the summary tables that each adds, and functions
 # that list its figures as figure_names does.
 STAGE_TABLES = {
@@ -167,7 +189,10 @@ STAGE_TABLES = {
     "control": ["control_accuracy", "gradient_variants"],
     "progression": ["progression"],
 }
-STAGE_FIGURES = {"progression": progression_figures}
+STAGE_FIGURES = {
+    "centroids": explanation_figures,
+    "progression": progression_figures,
+}
 # Stages of this study: epochs that are kept make one.
 STAGES = [*config["stages"], *(["progression"] if KEPT_EPOCHS else [])]
 FIGURES_LIST = figure_names()

@@ -124,6 +124,7 @@ def test_curves_over_seeds_and_pairs():
     found = summarise_curves(runs)
     assert list(found) == CURVE_COLUMNS
     assert found["noisy_mean"].tolist() == pytest.approx([0.7, 0.3])
+    assert found["clean_b_low"].tolist() == [0.7, 0.7]
     assert found["n_pairs"].tolist() == [3, 2] and found["n_seeds"].tolist() == [2, 2]
 
 

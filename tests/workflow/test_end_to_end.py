@@ -119,6 +119,7 @@ def edit(path: Path) -> None:
         ("patching", {"patch"}, {"train_perturbed", "swap", "rewind_pretrained"}),
         ("training", {"train_original", "train_perturbed"}, {"perturb_task", "retrieve_task"}),
         ("noise", {"perturb_task"}, {"retrieve_task", "retrieve_model"}),
+        ("centroids", {"centroids", "summarise_events"}, {"train_perturbed", "swap", "probe"}),
         ("summary", {"summarise"}, {"train_perturbed", "swap", "probe"}),
     ],
 )
@@ -197,6 +198,11 @@ def test_new_weights_under_an_old_name_are_noticed(copy):
             f"{RUN}/probes.tsv",
             {"retrieve_task", "perturb_task", "retrieve_model", "train_perturbed"}
             | {"train_frozen", "probe"},
+        ),
+        (
+            f"{RUN}/centroids.tsv",
+            {"retrieve_task", "perturb_task", "retrieve_model", "train_original"}
+            | {"train_perturbed", "centroids"},
         ),
     ],
 )

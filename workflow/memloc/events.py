@@ -30,6 +30,12 @@ MEANS = [
 CURVE_COLUMNS = ["task", "model", "source", "layer", *MEANS, "sd", "n_pairs", "n_seeds"]
 
 
+def happened(column: Iterable) -> np.ndarray:
+    """A column of layers as numbers: nan where the event never happened, or none can say."""
+    values = pd.Series(list(column), dtype=object)
+    return pd.to_numeric(values.mask(values.eq(NONE))).to_numpy(float)
+
+
 def layers_of(column: Iterable) -> tuple[pd.Series, int, int]:
     """Layers at which an event happened, how often it never did, and how often none can say."""
     values = pd.Series(list(column), dtype=object)
@@ -126,20 +132,18 @@ def summarise_events(runs: Iterable[tuple[Mapping, pd.DataFrame]]) -> pd.DataFra
 def summarise_curves(runs: Iterable[tuple[Mapping, pd.DataFrame]]) -> pd.DataFrame:
     """Frame of CURVE_COLUMNS: centroids.tsv of every run, averaged over seeds and pairs of classes.
 
-    A pair without noisy examples, or without distance at a layer, doesn't enter there. sd: of the
-    noisy means; n_pairs: how many means entered, of all seeds.
+    A pair without distance at a layer doesn't enter there, and one without noisy examples not in
+    the noisy columns: n_pairs says how many entered these, of all seeds, sd how far they spread.
     """
     frames = [
         frame.assign(task=run["task"], model=run["model"], seed=run["seed"]) for run, frame in runs
     ]
     if not frames:
         return pd.DataFrame(columns=CURVE_COLUMNS)
-    whole = pd.concat(frames)
-    whole = whole[whole["noisy_mean"].notna()]
-    groups = whole.groupby(["task", "model", "source", "layer"], sort=False)
+    groups = pd.concat(frames).groupby(["task", "model", "source", "layer"], sort=False)
     found = groups[MEANS].mean()
     found["sd"] = groups["noisy_mean"].std()
-    found["n_pairs"], found["n_seeds"] = groups.size(), groups["seed"].nunique()
+    found["n_pairs"], found["n_seeds"] = groups["noisy_mean"].count(), groups["seed"].nunique()
     return found.reset_index()[CURVE_COLUMNS]
 
 

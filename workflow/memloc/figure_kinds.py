@@ -48,6 +48,21 @@ KINDS = {
         "figures_mcog", "techniques",
         "Dot plots: M-CoG of each task averaged over models and over techniques.",
     ),
+    "centroids": Kind(
+        "figures_centroids", "explanation",
+        "Line plots: where clean and noisy examples lie between two classes' centroids against "
+        "layer, as trained and with half of the layers swapped, for {names}.",
+    ),
+    "swapped_halves": Kind(
+        "figures_centroids", "explanation",
+        "Line plots: where noisy examples lie between two classes' centroids against layer, as "
+        "trained and with half of the layers swapped, a panel per task, for {names}.",
+    ),
+    "events": Kind(
+        "figures_centroids", "explanation",
+        "Dot plots: the layer at which noisy examples turn and the layer from which classes are "
+        "told apart, by task and model, from centroids and from probes.",
+    ),
     "correlations": Kind(
         "figures_correlations", "correlations",
         "Heat maps: Spearman's rho between techniques and between models ({names}).",

@@ -152,7 +152,8 @@ class Figure:
 class Part:
     """A subsection: an introduction, then figures, galleries, tables (or Absent) and texts.
 
-    gallery: [{title, figures}], folded groups of small figures that share `caption`;
+    gallery: [{title, figures, wide}], folded groups of figures that share `caption`, small ones but
+    for `wide` groups;
     texts: [{title, text}], folded preformatted text.
     """
 
