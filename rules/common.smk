@@ -16,7 +16,7 @@ WORKFLOW = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(WORKFLOW))
 # Scripts run in processes of their own, and find the library and each other this way.
 os.environ.update(
-    PYTHONPATH=os.pathsep.join([str(WORKFLOW), str(WORKFLOW / "scripts")])
+    PYTHONPATH=os.pathsep.join([str(WORKFLOW), str(WORKFLOW / "scripts")]),
 )
 
 from memloc import settings
@@ -167,6 +167,16 @@ def checkpoint(which, ending=""):
         return f"{folder}/{places[which]}{ending}"
 
     return path
+
+
+def kept(which, folder):
+    """An output folder that is a checkpoint; temporary where `keep_checkpoints` lets it go.
+
+    `which`: theta_O, theta_M1, theta_M2, theta_F; any other name is kept by `all` alone.
+    """
+    final = which in ("theta_O", "theta_M2", "theta_F")
+    stays = {"all": True, "final": final, "none": False}
+    return folder if stays[config["keep_checkpoints"]] else temp(folder)
 
 
 def setup_seed(wildcards):

@@ -310,15 +310,15 @@ def provenance_files():
         task: [
             f"{RESULTS}/{task}/perturbed.parquet.provenance.json",
             *(
-                f"{RESULTS}/{task}/{model}/frozen/final/provenance.json"
+                f"{RESULTS}/{task}/{model}/frozen/final.provenance.json"
                 for model in MODELS
             ),
         ]
         + [
             path
             for record in (
-                "original/final/provenance.json",
-                "perturbed/final/provenance.json",
+                "original/final.provenance.json",
+                "perturbed/final.provenance.json",
                 *technique_records(),
                 "centroids.tsv.provenance.json",
             )

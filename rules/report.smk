@@ -41,13 +41,13 @@ rule summarise_training:
             for labels in ("original", "perturbed")
             for path in run_paths(f"{RUN}/{{labels}}/history.tsv", labels=labels)
         ],
-        checkpoints=ancient(
-            [
-                path
-                for labels in ("original", "perturbed")
-                for path in run_paths(f"{RUN}/{{labels}}/final", labels=labels)
-            ]
-        ),
+        records=[
+            path
+            for labels in ("original", "perturbed")
+            for path in run_paths(
+                f"{RUN}/{{labels}}/final.provenance.json", labels=labels
+            )
+        ],
     output:
         training=f"{SUMMARY}/training.tsv",
     log:

@@ -3,7 +3,8 @@
 In: resources/models (retrieved here) and results/{task}/perturbed.parquet.
 Out: checkpoints theta_O, theta_M1, theta_M2, theta_F with a history per run. Each checkpoint
 folder has a small .sha256 beside it: later rules depend on that file, so that touching files
-re-runs nothing while changed weights re-run what hangs on them.
+re-runs nothing while changed weights re-run what hangs on them. Digest, record and history stay
+when `keep_checkpoints` lets the folder go.
 """
 
 
@@ -38,8 +39,9 @@ rule train_original:
         pretrained=ancient(f"{RESOURCES}/models/{{model}}"),
         digest=f"{RESOURCES}/models/{{model}}.sha256",
     output:
-        final=directory(f"{RUN}/original/final"),
+        final=kept("theta_O", directory(f"{RUN}/original/final")),
         digest=f"{RUN}/original/final.sha256",
+        record=f"{RUN}/original/final.provenance.json",
         history=f"{RUN}/original/history.tsv",
     log:
         LOG(f"{RUN}/original/training.log"),
@@ -63,12 +65,14 @@ rule train_original:
 use rule train_original as train_perturbed with:
     """theta_M1, theta_M2 and the epochs to keep: fine-tune on the perturbed labels."""
     output:
-        final=directory(f"{RUN}/perturbed/final"),
+        final=kept("theta_M2", directory(f"{RUN}/perturbed/final")),
         digest=f"{RUN}/perturbed/final.sha256",
-        memorised=directory(f"{RUN}/perturbed/memorised"),
+        record=f"{RUN}/perturbed/final.provenance.json",
+        memorised=kept("theta_M1", directory(f"{RUN}/perturbed/memorised")),
         memorised_digest=f"{RUN}/perturbed/memorised.sha256",
         epochs=[
-            directory(f"{RUN}/epoch{epoch}/perturbed/final") for epoch in KEPT_EPOCHS
+            kept("epoch", directory(f"{RUN}/epoch{epoch}/perturbed/final"))
+            for epoch in KEPT_EPOCHS
         ],
         epoch_digests=[
             f"{RUN}/epoch{epoch}/perturbed/final.sha256" for epoch in KEPT_EPOCHS
@@ -88,8 +92,9 @@ use rule train_original as train_perturbed with:
 use rule train_original as train_frozen with:
     """theta_F: train the head alone, on the perturbed labels."""
     output:
-        final=directory(f"{RESULTS}/{{task}}/{{model}}/frozen/final"),
+        final=kept("theta_F", directory(f"{RESULTS}/{{task}}/{{model}}/frozen/final")),
         digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
+        record=f"{RESULTS}/{{task}}/{{model}}/frozen/final.provenance.json",
         history=f"{RESULTS}/{{task}}/{{model}}/frozen/history.tsv",
     log:
         LOG(f"{RESULTS}/{{task}}/{{model}}/frozen/training.log"),

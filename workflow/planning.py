@@ -169,9 +169,14 @@ def benchmark_patterns(workflow: Any) -> dict[str, tuple[str, list[str]]]:
 
 
 def _records(outputs: Iterable[Any]) -> list[str]:
+    # a checkpoint's folder may be gone: its record lies beside it too
     return [
-        f"{file}/provenance.json" if is_flagged(file, "directory") else f"{file}.provenance.json"
+        record
         for file in outputs
+        for record in (
+            f"{file}.provenance.json",
+            *([f"{file}/provenance.json"] if is_flagged(file, "directory") else []),
+        )
     ]
 
 

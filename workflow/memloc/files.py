@@ -1,5 +1,6 @@
 """Files that are either whole or absent, and the record of where a result came from."""
 
+import errno
 import hashlib
 import json
 import os
@@ -17,23 +18,69 @@ from memloc.errors import MemlocError
 PACKAGES = ("torch", "transformers", "numpy", "pandas", "scikit-learn", "snakemake")
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+# safetensors and Arrow say what happened in words alone
+FULL_WORDS = ("No space left on device", "Disk quota exceeded", "os error 28", "os error 122")
+
+
+class DiskFull(MemlocError):
+    """A file that its disk has no room for: names file, what it needs, what is free, remedy."""
+
+
 @contextmanager
-def atomic(path: str | Path) -> Iterator[Path]:
+def atomic(path: str | Path, needs: float | None = None) -> Iterator[Path]:
     """Yield a temporary sibling of `path` to write a file or folder to; rename it on success.
 
-    A process killed at any moment leaves `path` as it was before.
+    A process killed at any moment leaves `path` as it was before, and so does a full disk, which
+    is a DiskFull. `needs`: bytes to be written, where known, for its message.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    holder = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         draft = holder / path.name
         yield draft
         if path.is_dir() and not path.is_symlink():
             os.replace(path, holder / "replaced")
         os.replace(draft, path)
+    except Exception as error:
+        if isinstance(error, MemlocError) or not is_full(error):
+            raise
+        raise full_disk(path, needs, _written(holder) if holder else 0) from error
     finally:
-        shutil.rmtree(holder, ignore_errors=True)
+        if holder:
+            shutil.rmtree(holder, ignore_errors=True)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that a disk, or a user's share of it, is full."""
+    return getattr(error, "errno", None) in FULL or any(w in str(error) for w in FULL_WORDS)
+
+
+def full_disk(path: str | Path, needs: float | None = None, written: float = 0) -> DiskFull:
+    """The error for a file without room; `written`: bytes of it that found some."""
+    place = next(p for p in (Path(path), *Path(path).absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free + written
+    more = f"{readable(needs)}" if needs else f"more than {readable(free)}"
+    return DiskFull(
+        f"{path}: the disk is full: this needs {more}, and {readable(free)} are free (or left of "
+        "your quota). Make room, or point results_dir at a larger disk; then run the same command "
+        "again: what is finished stays, and training goes on after the last epoch it saved."
+    )
+
+
+def readable(count: float) -> str:
+    """Bytes in words."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def _written(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def write_json(path: str | Path, content: Any) -> None:
@@ -88,7 +135,7 @@ def require_space(folder: str | Path, needed_bytes: float, purpose: str) -> None
     Path(folder).mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
-        raise MemlocError(
-            f"{folder}: {purpose} needs {needed_bytes / 1e9:.2f} GB, but only {free / 1e9:.2f} GB "
-            "are free. Make room, or point results_dir at a larger disk."
+        raise DiskFull(
+            f"{folder}: {purpose} needs {readable(needed_bytes)}, but only {readable(free)} are "
+            "free. Make room, or point results_dir at a larger disk."
         )

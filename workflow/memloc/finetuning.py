@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memloc.devices import device_name, pick_device, resolve_precision
 from memloc.encoding import load_tokenizer
 from memloc.errors import MemlocError
-from memloc.files import atomic, require_space, sha256, versions, write_provenance
+from memloc.files import atomic, require_space, sha256, versions, write_json, write_provenance
 from memloc.models import (
     checkpoint_digest,
     freeze_all_but_head,
@@ -33,12 +33,14 @@ class Places:
     """Where a run's results go; `memorised` (theta_M1) only for perturbed labels.
 
     epochs: folder and digest of the checkpoint after each epoch that is kept.
+    `record`: the checkpoint's provenance beside its folder, for when the folder is let go.
     """
 
     final: Path
     digest: Path
     history: Path
     scratch: Path
+    record: Path | None = None
     memorised: Path | None = None
     memorised_digest: Path | None = None
     epochs: Mapping[int, tuple[Path, Path]] = field(default_factory=dict)
@@ -108,6 +110,8 @@ def fine_tune(
     for epoch, (folder, written) in places.epochs.items():
         run.load_epoch(epoch)
         _write_checkpoint(model, tokenizer, folder, written, facts | {"epoch": epoch})
+    if places.record:
+        write_json(places.record, {"versions": versions(), **facts})
     _report(outcome.history[-1], outcome.memorised_epoch, recipe, labels)
     run.clear()
 
@@ -156,7 +160,7 @@ def _write_checkpoint(
     digest: Path,
     facts: dict[str, Any],
 ) -> None:
-    with atomic(folder) as draft:
+    with atomic(folder, sum(4 * p.numel() for p in model.parameters())) as draft:
         model.save_pretrained(draft, max_shard_size="100GB")
         tokenizer.save_pretrained(draft)
         write_provenance(draft, **facts)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from memloc.files import atomic, read_json, read_state, write_json
+from memloc.files import DiskFull, atomic, read_json, read_state, readable, write_json
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -64,13 +64,7 @@ class Store:
         """Save a group after an epoch; a full disk costs the safety net, not the run."""
         needed = 3.1 * sum(stack.nbytes for stack in stacks.values())
         if shutil.disk_usage(self.folder).free < 2 * needed:
-            logger.warning(
-                "%s: %.1f GB free are too few to save %.1f GB per epoch: a killed job would start "
-                "this group anew",
-                self.folder,
-                shutil.disk_usage(self.folder).free / 1e9,
-                needed / 1e9,
-            )
+            self._unsaved(needed)
             return
         moments = {
             f"{number}.{key}": value
@@ -79,11 +73,23 @@ class Store:
         }
         names = [window_name(window) for window in windows]
         facts = {"windows": names, "epoch": epoch, "schedule": schedule.state_dict()}
-        with atomic(self.folder / "group") as draft:
-            draft.mkdir()
-            save_file({name: s.detach() for name, s in stacks.items()}, draft / "w.safetensors")
-            save_file(moments, draft / "m.safetensors")
-            write_json(draft / "state.json", facts)
+        try:
+            with atomic(self.folder / "group") as draft:
+                draft.mkdir()
+                save_file({name: s.detach() for name, s in stacks.items()}, draft / "w.safetensors")
+                save_file(moments, draft / "m.safetensors")
+                write_json(draft / "state.json", facts)
+        except DiskFull:  # others filled it meanwhile
+            self._unsaved(needed)
+
+    def _unsaved(self, needed: float) -> None:
+        logger.warning(
+            "%s: %s free are too few to save %s per epoch: a killed job would repeat its epochs "
+            "since the last one saved",
+            self.folder,
+            readable(shutil.disk_usage(self.folder).free),
+            readable(needed),
+        )
 
     def load(
         self,

@@ -4,10 +4,12 @@ Where a model pools (the first token of BERT and MPNet, the last real token of d
 in the model itself: of layer L's output, logits depend on that position alone.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import torch
 from torch import nn
@@ -17,7 +19,7 @@ from memloc.devices import autocast
 from memloc.encoding import Examples, batches_by_tokens, padded_batches
 from memloc.engine import LayerStack
 from memloc.errors import MemlocError
-from memloc.files import require_space
+from memloc.files import full_disk, is_full, require_space
 from memloc.models import find_layers, toy_inputs
 from memloc.progress import progress
 
@@ -133,6 +135,16 @@ def _refuse_nonfinite(states: torch.Tensor, index: torch.Tensor) -> None:
         )
 
 
+def _take_room(file: IO[bytes], count: int) -> None:
+    """Hold `count` bytes for a file: writing to a mapping that finds none kills the process."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(file.fileno(), 0, count)
+    except OSError as error:
+        raise full_disk(file.name, count) if is_full(error) else error from error
+
+
 @contextmanager
 def room_for_states(
     layers: int, rows: int, width: int, dtype: str, folder: str | Path | None = None
@@ -147,6 +159,7 @@ def room_for_states(
     size = layers * rows * width
     require_space(folder, size * kind.itemsize, "a temporary file of hidden states")
     with tempfile.NamedTemporaryFile(dir=folder, prefix="states-") as file:
+        _take_room(file, size * kind.itemsize)
         flat = torch.from_file(file.name, shared=True, size=size, dtype=kind)
         # The mapping outlives the name, so that nothing stays behind even when a job is killed.
     yield flat.view(layers, rows, width)

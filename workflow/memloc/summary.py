@@ -146,11 +146,11 @@ def read_histories(paths, runs):
     return pd.concat(frames, ignore_index=True)
 
 
-def write_training(histories, checkpoints, runs, output):
-    """Write summary/training.tsv from the runs' history tables and checkpoint folders."""
+def write_training(histories, records, runs, output):
+    """Write summary/training.tsv from the runs' history tables and provenance records."""
     tables = [read_tsv(path, TABLES["history"]) for path in histories]
-    records = [read_json(Path(folder) / "provenance.json") for folder in checkpoints]
-    write_tsv(summarise_training(tables, records, runs), output, COLUMNS["training"])
+    facts = [read_json(path) for path in records]
+    write_tsv(summarise_training(tables, facts, runs), output, COLUMNS["training"])
 
 
 def summarise(paths, runs, outputs: Mapping[str, str], techniques=TECHNIQUES, options=None):

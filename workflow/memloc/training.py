@@ -212,15 +212,16 @@ class FineTuning:
 
     def _save(self, epoch: int) -> None:
         weights = {name: p.detach().contiguous() for name, p in self.saved.items()}
+        size = sum(weight.nbytes for weight in weights.values())
         if self.outcome.memorised_epoch is None and self._reached:
-            with atomic(self.scratch / "memorised.safetensors") as draft:
+            with atomic(self.scratch / "memorised.safetensors", size) as draft:
                 save_file(weights, draft)
             self.outcome.memorised_epoch = epoch
         if epoch in self.keep_epochs:
             with atomic(self._kept(epoch)) as draft:
                 save_file(weights, draft)
         moments = {name: p for stream in self.streams for name, p in stream.moments().items()}
-        with atomic(self.scratch / "state") as draft:
+        with atomic(self.scratch / "state", 3 * size) as draft:
             draft.mkdir()
             save_file(weights, draft / "weights.safetensors")
             save_file(moments, draft / "optimizer.safetensors")

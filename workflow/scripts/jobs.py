@@ -9,9 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.files import full_disk, is_full
 from memloc.slots import own_gpu
 
 FORMAT = "%(asctime)s {job}  %(message)s"
+
+
+class LogFile(logging.FileHandler):
+    """A log that a full disk cuts short without a trace for each lost line; the terminal has it."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Called for what emit raised."""
+        if not is_full(sys.exc_info()[1] or OSError()):
+            super().handleError(record)
 
 
 @contextmanager
@@ -20,7 +30,7 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     if snakemake.log:
         Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
-        handlers.append(logging.FileHandler(snakemake.log[0], mode="w", encoding="utf-8"))
+        handlers.append(LogFile(snakemake.log[0], mode="w", encoding="utf-8"))
     # Jobs run side by side share a terminal: every line says whose it is.
     named = " ".join([snakemake.rule, *snakemake.wildcards]).replace("%", "%%")
     style = FORMAT.format(job=named)
@@ -35,7 +45,11 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     except MemlocError as error:
         logger.error("error in rule %s: %s", snakemake.rule, error)
         sys.exit(1)
-    except BaseException:
+    except BaseException as error:
+        if is_full(error):
+            name = getattr(error, "filename", None) or "a temporary file"
+            logger.error("error in rule %s: %s", snakemake.rule, full_disk(name))
+            sys.exit(1)
         logger.exception("rule %s failed", snakemake.rule)
         raise
 

@@ -8,7 +8,7 @@ with job(snakemake):
     if snakemake.rule == "summarise_training":
         write_training(
             snakemake.input.histories,
-            snakemake.input.checkpoints,
+            snakemake.input.records,
             snakemake.params.runs,
             snakemake.output.training,
         )

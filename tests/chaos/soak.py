@@ -1,0 +1,219 @@
+"""Kill random jobs and the driver of a running study, and see that it ends as if nothing was.
+
+    python tests/chaos/soak.py --kills 20 --seed 0
+
+runs the tiny study once undisturbed and then, two jobs at a time, under SIGKILLs at random moments.
+After each the same command is given again, as a user would (`--rerun-incomplete`, after `--unlock`
+where the driver died). A study that ends before all kills are spent is begun anew. Prints kills,
+restarts, jobs run again, seconds and the verdict; exits with 1 when any final table differs.
+"""
+
+import argparse
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/workflow"), str(ROOT / "tests/chaos")]
+
+from alike import differences  # noqa: E402
+from study import snakemake, write_study, write_task  # noqa: E402
+
+COMMAND = [
+    *(sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "study.yaml"),
+    *("--rerun-incomplete", "--keep-going"),
+]
+STARTED = re.compile(r"^(?:local)?rule \w+:$", re.MULTILINE)
+# Long enough to be killed in the middle of training; two seeds run side by side.
+STUDY = dict(
+    tasks=["toy", "other"],
+    model_seeds=[1, 2],
+    training={"epochs": 40, "learning_rate": 0.01, "memorised_above": 0.6},
+)
+DRIVERS_SHARE = 0.3  # of the kills; the others hit jobs
+PATIENCE = 1800  # seconds without an end of one study
+
+
+@dataclass
+class Tally:
+    """What happened: kills of jobs and drivers, restarts of the driver, jobs started."""
+
+    jobs: int = 0
+    drivers: int = 0
+    restarts: int = 0
+    unlocks: int = 0
+    studies: int = 0
+    started: int = 0
+    resumed: int = 0
+    undisturbed: int = 0
+    seconds: float = 0.0
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def kills(self) -> int:
+        """All kills."""
+        return self.jobs + self.drivers
+
+    def count(self, log: Path) -> None:
+        """Add what a driver's output says of jobs started and of runs resumed."""
+        text = log.read_text(errors="replace")
+        self.started += len(STARTED.findall(text))
+        self.resumed += len(re.findall(r"resuming .*after epoch", text))
+
+    def __str__(self) -> str:
+        again = self.started - self.undisturbed * self.studies
+        verdict = "DIFFERENT" if self.differences else "all final tables are the same"
+        lines = [
+            f"kills:        {self.kills} ({self.jobs} jobs, {self.drivers} drivers)",
+            f"restarts:     {self.restarts} ({self.unlocks} after --unlock)",
+            f"jobs:         {self.started} started, {again} of them again",
+            f"resumed:      {self.resumed} from a finished epoch",
+            f"studies:      {self.studies} of {self.undisturbed} jobs",
+            f"wall time:    {self.seconds:.0f} s",
+            f"verdict:      {verdict}",
+        ]
+        return "\n".join([*lines, *self.differences])
+
+
+def jobs_of(driver: psutil.Process) -> list[psutil.Process]:
+    """The processes of a driver's running jobs."""
+    try:
+        return [p for p in driver.children(recursive=True) if is_job(p)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def is_job(process: psutil.Process) -> bool:
+    """Whether a process runs the script of a job."""
+    try:
+        return any(".snakemake/scripts/" in part for part in process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+
+
+def start(folder: Path, log: Path, targets: list[str]) -> subprocess.Popen:
+    """Give the command; what it says goes to a file."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with open(log, "w") as file:
+        return subprocess.Popen(
+            [*COMMAND, *targets],
+            cwd=folder,
+            env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def disturb(
+    process: subprocess.Popen, draw: random.Random, pause: float, kills: int, tally: Tally
+) -> None:
+    """Kill jobs of one driver at random moments, until it ends, is killed, or kills are spent."""
+    driver = psutil.Process(process.pid)
+    while tally.kills < kills and process.poll() is None:
+        time.sleep(draw.uniform(0.2, 2 * pause))
+        running = jobs_of(driver)
+        if not running:
+            continue
+        if draw.random() < DRIVERS_SHARE:
+            process.kill()
+            tally.drivers += 1
+            return
+        try:
+            draw.choice(running).send_signal(signal.SIGKILL)
+            tally.jobs += 1
+        except psutil.NoSuchProcess:
+            continue
+
+
+def finish(
+    folder: Path, targets: list[str], draw: random.Random, pause: float, kills: int, tally: Tally
+) -> None:
+    """Run a study to its end, disturbed until `kills` have been spent; RuntimeError without one."""
+    give_up = time.monotonic() + PATIENCE
+    for attempt in range(10 * kills + 10):
+        if attempt:
+            tally.restarts += 1
+        if any((folder / ".snakemake/locks").glob("*")):
+            snakemake(folder, "--unlock")
+            tally.unlocks += 1
+        log = folder / f"driver-{attempt}.log"
+        process = start(folder, log, targets)
+        killed = tally.kills
+        disturb(process, draw, pause, kills, tally)
+        code = process.wait()
+        tally.count(log)
+        if code == 0:
+            return
+        if tally.kills == killed or time.monotonic() > give_up:
+            raise RuntimeError(f"no kill, and still it failed:\n{log.read_text()[-6000:]}")
+    raise RuntimeError(f"{folder}: no end in sight")
+
+
+def rounds(folder: Path, study: dict) -> Iterator[Path]:
+    """Fresh copies of the study."""
+    number = 0
+    while True:
+        number += 1
+        place = write_study(folder / f"round-{number}", **study)
+        write_tasks(place, study)
+        yield place
+
+
+def write_tasks(place: Path, study: dict) -> None:
+    """Task files beside `toy`, which every tiny study has."""
+    for name in study.get("tasks", []):
+        if name != "toy":
+            write_task(place / "my-tasks", name)
+
+
+def soak(
+    folder: Path, kills: int, seed: int, pause: float, study: dict, targets: list[str]
+) -> Tally:
+    """Undisturbed once, then disturbed until all kills are spent, each study compared."""
+    tally, draw = Tally(), random.Random(seed)
+    whole = write_study(folder / "undisturbed", **study)
+    write_tasks(whole, study)
+    log = folder / "undisturbed.log"
+    if start(whole, log, targets).wait():
+        raise RuntimeError(f"the undisturbed run failed:\n{log.read_text()[-6000:]}")
+    tally.undisturbed = len(STARTED.findall(log.read_text()))
+    began = time.monotonic()
+    for place in rounds(folder, study):
+        finish(place, targets, draw, pause, kills, tally)
+        tally.studies += 1
+        tally.differences += differences(whole / "results", place / "results")
+        if tally.kills >= kills or tally.differences:
+            break
+    tally.seconds = time.monotonic() - began
+    return tally
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments and victims")
+    parser.add_argument("--pause", type=float, default=6.0, help="mean seconds between kills")
+    parser.add_argument("--keep", default="all", help="keep_checkpoints of the study")
+    parser.add_argument("--folder", type=Path, help="where to run (default: a temporary one)")
+    chosen = parser.parse_args()
+    study = {**STUDY, "keep_checkpoints": chosen.keep}
+    with tempfile.TemporaryDirectory(prefix="memloc-soak-") as temporary:
+        folder = chosen.folder or Path(temporary)
+        tally = soak(folder, chosen.kills, chosen.seed, chosen.pause, study, [])
+    print(tally)
+    return 1 if tally.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

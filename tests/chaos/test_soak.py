@@ -1,0 +1,27 @@
+"""A short soak: a few kills of jobs and drivers, and the same tables in the end."""
+
+from alike import differences
+from soak import soak
+
+STUDY = dict(
+    techniques=["swapping", "gradients"],
+    training={"epochs": 30, "learning_rate": 0.01, "memorised_above": 0.6},
+    keep_checkpoints="none",
+)
+
+
+def test_killed_jobs_and_drivers_end_in_the_same_tables(tmp_path):
+    tally = soak(tmp_path, kills=4, seed=1, pause=4.0, study=STUDY, targets=["tables"])
+    assert not tally.differences, str(tally)
+    assert tally.kills == 4 and tally.jobs and tally.drivers and tally.restarts, str(tally)
+
+
+def test_a_difference_is_seen(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder, value, seconds in ((one, "0.5", "1"), (other, "0.5", "2")):
+        folder.mkdir()
+        (folder / "a.tsv").write_text(f"value\tseconds\n{value}\t{seconds}\n")
+    assert not list(differences(one, other))
+    (other / "a.tsv").write_text("value\tseconds\n0.50\t1\n")
+    (other / "b.sha256").write_text("0\n")
+    assert [text.split(":")[0] for text in differences(one, other)] == ["b.sha256", "a.tsv"]
