@@ -2,6 +2,8 @@
 Which tables and figures a study has, by name; functions for rules/report.smk, no rules.
 """
 
+import yaml
+
 from memloc import techniques
 from memloc.asking import command
 from memloc.figure_kinds import KINDS
@@ -252,6 +254,7 @@ def page_content():
         "tasks": names["tasks"],
         "models": names["models"],
         "settings": dict(config),
+        "paper": paper_study(),
         "absent": absent(),
     }
 
@@ -274,6 +277,12 @@ def technique_records():
         )
         for name, found in STUDIED.items()
     ]
+
+
+def paper_study():
+    """The settings of config.yaml, without what this run changes."""
+    with open(Path(workflow.basedir, "config.yaml"), encoding="utf-8") as file:
+        return yaml.safe_load(file)
 
 
 def absent():

@@ -92,13 +92,14 @@ def test_nothing_comes_from_outside(made, page):
 def test_contents_lead_to_every_section(page):
     sections = [a["id"] for a in page.all("section")]
     links = [a["href"] for a in page.all("a") if a.get("href", "").startswith("#")]
-    assert links == [f"#{id}" for id in sections]
+    assert links[0] == "#main"
+    assert [link for link in links[1:] if link[1:] in sections] == [f"#{id}" for id in sections]
     assert sections == [
         "setup", "training", "techniques", "control", "explanation", "generalisation",
         "correlations", "examples", "cost", "provenance",
     ]  # fmt: skip
     ids = [a["id"] for _, a in page.elements if "id" in a]
-    assert len(ids) == len(set(ids))
+    assert len(ids) == len(set(ids)) and {link[1:] for link in links} <= set(ids)
 
 
 def test_tables_hold_the_numbers_of_their_files(made, page):
@@ -150,7 +151,7 @@ def test_probes_that_find_nothing_are_named(tmp_path):
     weak = (frame["task"] == "rte") & (frame["model"] == "bert") & (frame["layer"] >= 1)
     frame.loc[weak, "f1"] = frame.loc[weak, "f1_random"] + 0.04
     text = "".join(made_of(tmp_path, probe_f1=frame).text)
-    assert "rte / bert: probes find no noise here" in text
+    assert "RTE / BERT: probes find no noise here" in text
 
 
 def test_tasks_come_in_two_tables_that_explain_themselves(tmp_path):

@@ -25,7 +25,9 @@ from memloc import (
     report_training,
 )
 from memloc.files import atomic
-from memloc.report_parts import Content, Part, Picture, Section, absent
+from memloc.report_headline import headline
+from memloc.report_marks import groups, marks
+from memloc.report_parts import Absent, Content, Part, Picture, Section, absent
 from memloc.style import task_styles
 
 
@@ -66,7 +68,13 @@ def built(content: Content, entry: Entry) -> dict:
         section = Section([Part(tables=missing)])
     else:
         section = entry.build(content)
-    return {"id": entry.id, "title": entry.title, "body": section}
+    links = [(f"{entry.id}-{i}", p.title) for i, p in enumerate(section.parts, 1) if p.title]
+    tables = [t for p in section.parts for t in p.tables]
+    shows = section.facts or any(p.figures or p.gallery or p.texts for p in section.parts)
+    not_run = bool(tables) and not shows and all(isinstance(t, Absent) for t in tables)
+    return {
+        "id": entry.id, "title": entry.title, "body": section, "links": links, "not_run": not_run,
+    }  # fmt: skip
 
 
 def _summary(content):
@@ -106,6 +114,9 @@ def render(content: Content) -> str:
         title=content.title,
         summary=_summary(content),
         models=models,
+        headline=headline(content),
+        marks=marks(content.tasks),
+        groups=groups(content.tasks),
         sections=[built(content, entry) for entry in SECTIONS],
         css=Markup((folder / "page.css").read_text()),
         js=Markup((folder / "page.js").read_text()),

@@ -71,8 +71,9 @@ class Content:
 
     tables: summary name -> path of its TSV; pictures; models: name -> {label, source, note};
     tasks: name -> {label, category}, in the order of all figures and tables; settings: the
-    configuration; records: task -> paths or patterns of provenance files; absent: table or
-    technique that wasn't run -> {target, command}; templates: folder of the page and the captions.
+    configuration; paper: that of the paper's study; records: task -> paths or patterns of
+    provenance files; absent: table or technique that wasn't run -> {target, command}; templates:
+    folder of the page and the captions.
     """
 
     title: str
@@ -84,6 +85,7 @@ class Content:
     templates: str
     records: dict[str, list[str]] = field(default_factory=dict)
     absent: dict[str, dict[str, str]] = field(default_factory=dict)
+    paper: dict[str, Any] = field(default_factory=dict)
     folder: str = "."
 
     def has(self, name: str) -> bool:
@@ -150,7 +152,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """A subsection: an introduction, then figures, galleries, tables (or Absent) and texts.
+    """A subsection: introduction, (name, value) facts, figures, galleries, tables and texts.
 
     gallery: [{title, figures, wide}], folded groups of figures that share `caption`, small ones but
     for `wide` groups;
@@ -159,6 +161,7 @@ class Part:
 
     title: str = ""
     intro: str | Markup = ""
+    facts: Sequence[tuple[str, Any]] = ()
     figures: Sequence[Figure] = ()
     gallery: Sequence[Mapping] = ()
     caption: str | Markup = ""
@@ -166,7 +169,7 @@ class Part:
     texts: Sequence[Mapping] = ()
 
     def __bool__(self):
-        return any((self.intro, self.figures, self.gallery, self.tables, self.texts))
+        return any((self.intro, self.facts, self.figures, self.gallery, self.tables, self.texts))
 
 
 @dataclass(frozen=True)
@@ -197,11 +200,20 @@ def shown(value) -> str:
     return str(value)
 
 
-def _cell(column, value, number):
+def cell(content, column, value, number=False):
+    """A cell: text to read, value to sort by; tasks, models and techniques by their labels."""
     value = value.item() if hasattr(value, "item") else value
     exact = "nan" if pd.isna(value) else repr(value) if number else str(value)
-    text = WORDS.get((column, exact), shown(value))
-    return {"text": text, "value": exact, "number": number}
+    task = exact if column == "task" and exact in content.tasks else ""
+    if task:
+        text = content.task_label(exact)
+    elif column == "model":
+        text = content.model_label(exact)
+    elif column == "technique" and exact in TECHNIQUES:
+        text = TECHNIQUES[exact].label
+    else:
+        text = WORDS.get((column, exact), shown(value))
+    return {"text": text, "value": exact, "number": number, "task": task}
 
 
 def table(content, name, title, *, columns=None, low=None, note="", frame=None, folded=False):
@@ -220,7 +232,7 @@ def table(content, name, title, *, columns=None, low=None, note="", frame=None, 
     ]
     rows = [
         {
-            "cells": [_cell(*cell) for cell in zip(frame, row, numbers, strict=True)],
+            "cells": [cell(content, *facts) for facts in zip(frame, row, numbers, strict=True)],
             "low": bool(low is not None and low(dict(zip(frame, row, strict=True)))),
         }
         for row in frame.itertuples(index=False, name=None)

@@ -2,7 +2,17 @@
 
 import pandas as pd
 
-from memloc.report_parts import Part, Section, absent, caption, picture, pictures, table, worded
+from memloc.report_parts import (
+    Part,
+    Section,
+    absent,
+    caption,
+    cell,
+    picture,
+    pictures,
+    table,
+    worded,
+)
 from memloc.techniques import TECHNIQUES
 
 ABOVE_RANDOM = 0.05  # noise probes whose best F1 isn't further above random guesses found nothing
@@ -57,7 +67,7 @@ def mcog_overview(content):
     rows = []
     for key, group in frame.groupby(["task", "model"], sort=False):
         by = {row["technique"]: row for row in group.to_dict("records")}
-        cells = [{"text": name, "value": name, "number": False} for name in key]
+        cells = [cell(content, c, name) for c, name in zip(("task", "model"), key, strict=True)]
         cells += [_mcog_cell(by.get(name), low) for name in names]
         rows.append({"cells": cells, "low": any(map(low, by.values()))})
     return worded(content, "mcog", title, heads, rows)
@@ -82,15 +92,23 @@ def _probes(content):
     return [Part("Noise probes", tables=[table(content, "probe_f1", title, folded=True)])]
 
 
-def _probes_notice(content):
-    """Where probes did no better than guessing: a list of at most one sentence."""
+def weak_probes(content):
+    """The (task, model) whose noise probes did no better than guessing, in the page's order."""
     if not content.has("probe_f1"):
         return []
     frame = content.read("probe_f1")
     frame = frame[frame["layer"] >= 1]
     best = (frame["f1"] - frame["f1_random"]).groupby([frame["task"], frame["model"]], sort=False)
-    weak = [" / ".join(key) for key, gain in best.max().items() if not gain > ABOVE_RANDOM]
-    return [NO_NOISE.format(named=", ".join(weak), margin=ABOVE_RANDOM)] if weak else []
+    return [key for key, gain in best.max().items() if not gain > ABOVE_RANDOM]
+
+
+def _probes_notice(content):
+    """Where probes did no better than guessing: a list of at most one sentence."""
+    named = ", ".join(
+        f"{content.task_label(task)} / {content.model_label(model)}"
+        for task, model in weak_probes(content)
+    )
+    return [NO_NOISE.format(named=named, margin=ABOVE_RANDOM)] if named else []
 
 
 def _incomplete(content):

@@ -1,29 +1,71 @@
 "use strict";
-// Sort a table by the column whose heading was pressed; a second press turns the order round.
-document.querySelectorAll("thead button").forEach((button) => {
-  button.addEventListener("click", () => {
-    const head = button.closest("th");
-    const body = head.closest("table").tBodies[0];
-    const column = head.cellIndex;
-    const down = head.getAttribute("aria-sort") === "ascending";
-    head.parentNode.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+// Tables: a press on a heading sorts upwards, a second one downwards, a third one as it was.
+document.querySelectorAll("table").forEach((table) => {
+  const body = table.tBodies[0];
+  const original = [...body.rows];
+  const heads = [...table.tHead.rows[0].cells];
+  const turn = { none: "ascending", ascending: "descending", descending: "none" };
+  const number = (text) => (text === "" ? NaN : Number(text));
+  const sorted = (column, down) => {
     const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
     const compare = (a, b) => {
-      const [x, y] = [Number(key(a)), Number(key(b))];
+      const [x, y] = [number(key(a)), number(key(b))];
       const [lostX, lostY] = [Number.isNaN(x), Number.isNaN(y)];
-      if (!lostX && !lostY) return x - y;
-      if (lostX !== lostY) return lostX ? 1 : -1;
-      return key(a).localeCompare(key(b));
+      if (lostX !== lostY) return lostX ? 1 : -1; // what isn't a number comes last either way
+      const order = lostX ? key(a).localeCompare(key(b)) : x - y;
+      return down ? -order : order;
     };
-    const rows = [...body.rows].sort(compare);
-    body.append(...(down ? rows.reverse() : rows));
+    return [...original].sort(compare);
+  };
+  heads.forEach((head, column) => {
+    head.setAttribute("aria-sort", "none");
+    head.querySelector("button").addEventListener("click", () => {
+      const next = turn[head.getAttribute("aria-sort")];
+      heads.forEach((other) => other.setAttribute("aria-sort", "none"));
+      head.setAttribute("aria-sort", next);
+      body.append(...(next === "none" ? original : sorted(column, next === "descending")));
+    });
   });
 });
-// The picture in the page is the file: no second copy is needed to download it.
-document.querySelectorAll("a[data-png]").forEach((link) => {
-  link.href = link.closest("figure").querySelector("img").src;
+
+// Figures: the picture in the page is the file, so no second copy is needed to save or enlarge it.
+const dialog = document.querySelector("dialog");
+document.querySelectorAll("figure").forEach((figure) => {
+  const image = figure.querySelector("img");
+  figure.querySelector("a[data-png]").href = image.src;
+  figure.querySelector("[data-enlarge]").addEventListener("click", () => {
+    const large = new Image();
+    large.src = image.src;
+    large.alt = image.alt;
+    dialog.querySelector(".view").replaceChildren(large);
+    dialog.showModal();
+  });
 });
+
+// Contents: folded where they would push the page down, and marking the section in view.
+const contents = document.querySelector("nav details");
+const beside = matchMedia("(min-width: 64rem)");
+const fold = () => { contents.open = beside.matches; };
+beside.addEventListener("change", fold);
+fold();
+contents.addEventListener("click", (event) => {
+  if (event.target.closest("a") && !beside.matches) contents.open = false;
+});
+const sections = [...document.querySelectorAll("main > section")];
+const showPlace = () => {
+  const top = innerHeight / 3;
+  const here = sections.filter((s) => s.getBoundingClientRect().top <= top).pop() ?? sections[0];
+  contents.querySelectorAll("details > ol > li").forEach((item) => {
+    const link = item.querySelector("a");
+    const current = link.hash === `#${here?.id}`;
+    item.classList.toggle("current", current);
+    if (current) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  });
+};
+addEventListener("scroll", showPlace, { passive: true });
+showPlace();
+
 // Everything is printed, also what is folded on the screen.
 addEventListener("beforeprint", () => {
   document.querySelectorAll("details.results").forEach((part) => { part.open = true; });

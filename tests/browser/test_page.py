@@ -1,0 +1,191 @@
+"""The page in a real browser: nothing on top of another, nothing too wide, no errors; it sorts."""
+
+import pytest
+
+import synthetic
+from chromium import Page, browser
+
+pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium is installed here")
+
+TASKS = {name: synthetic.TASKS[name] for name in ("trec", "rte", "sst2", "wic")}
+MODELS = {"bert": {"label": "BERT"}, "mini": {"label": "MiniLM <6>", "note": "a small model"}}
+WIDTHS = (1280, 400)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    absent = {"events": {"target": "results/summary/events.tsv",
+              "command": "snakemake --cores all --config 'stages=[centroids]' -- report"}}  # fmt: skip
+    return synthetic.study(
+        tmp_path_factory.mktemp("study"), TASKS, MODELS, (1, 2), ("swapping", "gradients"),
+        n_layers=12, absent=absent,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory):
+    page = Page(tmp_path_factory.mktemp("browser"))
+    yield page
+    page.close()
+
+
+UNFOLD = "document.querySelectorAll('details').forEach(d => { d.open = true; })"
+TOO_WIDE = """
+[...document.querySelectorAll('body *')].filter(e => {
+  const box = e.getBoundingClientRect();
+  const inside = e.closest('.scroll, pre, .skip, svg, dialog');
+  return box.width && (!inside || inside === e) && box.right > innerWidth + 1 && !e.matches('.skip');
+}).map(e => e.tagName + '.' + e.className)
+"""
+OVERLAPPING = """
+(() => {
+  const found = [];
+  const blocks = [...document.querySelectorAll(
+    'h1, h2, h3, p, dt, dd, figure img, .scroll, pre, summary, .key, nav, footer'
+  )].filter(e => e.getClientRects().length && !e.closest('.scroll p, dialog, svg'));
+  const boxes = blocks.map(e => e.getBoundingClientRect());
+  for (let i = 0; i < blocks.length; i++) for (let j = i + 1; j < blocks.length; j++) {
+    if (blocks[i].contains(blocks[j]) || blocks[j].contains(blocks[i])) continue;
+    const [a, b] = [boxes[i], boxes[j]];
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (across > 1 && down > 1) found.push(`${blocks[i].outerHTML.slice(0, 80)} on ` +
+      blocks[j].outerHTML.slice(0, 80));
+  }
+  return found;
+})()
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_page_fits_and_nothing_overlaps(tab, path, width, dark):
+    tab.open(path, width, dark=dark)
+    for unfold in (False, True):
+        if unfold:
+            tab.run(UNFOLD)
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        assert tab.run(TOO_WIDE) == []
+        assert tab.run(OVERLAPPING) == []
+    assert tab.errors == []
+
+
+def test_figures_shrink_with_the_page(tab, path):
+    widest = "Math.max(...[...document.querySelectorAll('figure img')].map(i => i.width))"
+    tab.open(path, 400)
+    assert 200 < tab.run(widest) <= 400
+    shape = "Math.abs(i.width / i.height - i.naturalWidth / i.naturalHeight) < .05"
+    assert tab.run(f"[...document.querySelectorAll('figure img')].every(i => {shape})")
+    tab.open(path, 1280)
+    assert tab.run(widest) > 500
+
+
+CONTRAST = """
+(() => {
+  const parts = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(
+    v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4
+  ).reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const ground = e => {
+    for (; e; e = e.parentElement) {
+      const colour = parts(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const low = new Set();
+  document.querySelectorAll('p, li, a, dt, dd, h1, h2, h3, td, th button, code, pre, summary, .soft')
+    .forEach(e => {
+      const [a, b] = [light(parts(getComputedStyle(e).color)), light(ground(e))];
+      const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+      if (ratio < 4.5) low.add(`${e.tagName}.${e.className} ${ratio.toFixed(2)}`);
+    });
+  return [...low];
+})()
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_text_can_be_read(tab, path, dark):
+    tab.open(path, 1280, dark=dark)
+    assert tab.run(CONTRAST) == []
+    paper = tab.run("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") is not dark
+
+
+def column(table, number):
+    cells = f"[...document.querySelectorAll('table[data-table={table}] tbody tr')]"
+    return f"{cells}.map(r => r.cells[{number}].dataset.value)"
+
+
+def test_tables_sort_by_click_and_by_keyboard(tab, path):
+    tab.open(path, 1280)
+    head = "document.querySelectorAll('table[data-table=mcog] th')[2]"
+    before = tab.run(column("mcog", 2))
+    assert len(before) == len(TASKS) * len(MODELS) and before != sorted(before, key=float)
+    tab.run(f"{head}.querySelector('button').click()")
+    assert tab.run(column("mcog", 2)) == sorted(before, key=float)
+    assert tab.run(f"{head}.getAttribute('aria-sort')") == "ascending"
+    tab.run(f"{head}.querySelector('button').focus()")
+    tab.press("Enter")
+    assert tab.run(column("mcog", 2)) == sorted(before, key=float, reverse=True)
+    assert tab.run(f"{head}.getAttribute('aria-sort')") == "descending"
+    tab.press("Enter")
+    assert tab.run(column("mcog", 2)) == before
+    assert tab.run(f"{head}.getAttribute('aria-sort')") == "none"
+    assert tab.errors == []
+
+
+def test_tasks_are_in_one_order_with_their_marks(tab, path):
+    tab.open(path, 1280)
+    order = list(dict.fromkeys(tab.run(column("mcog", 0))))
+    assert order == ["rte", "wic", "sst2", "trec"]
+    assert tab.run("[...document.querySelectorAll('.key dd')].map(d => d.textContent.trim())") == [
+        TASKS[name]["label"] for name in order
+    ]
+    known = "document.querySelector(u.getAttribute('href'))"
+    assert tab.run(f"[...document.querySelectorAll('use')].every(u => {known})")
+
+
+def test_contents_fold_on_small_screens_and_show_the_place(tab, path):
+    tab.open(path, 400)
+    assert tab.run("document.querySelector('nav details').open") is False
+    tab.open(path, 1280)
+    assert tab.run("document.querySelector('nav details').open") is True
+    assert tab.run("getComputedStyle(document.querySelector('nav')).position") == "sticky"
+    tab.run("document.documentElement.style.scrollBehavior = 'auto'")
+    tab.run("document.querySelector('#cost').scrollIntoView()")
+    tab.run("new Promise(done => setTimeout(done, 200))")
+    assert tab.run("document.querySelector('nav a[aria-current]').hash") == "#cost"
+
+
+def test_first_tab_stop_skips_to_the_results(tab, path):
+    tab.open(path, 1280)
+    tab.press("Tab")
+    assert tab.run("document.activeElement.hash") == "#main"
+    assert tab.run("document.activeElement.getBoundingClientRect().left") >= 0
+
+
+def test_figures_enlarge_and_can_be_saved(tab, path):
+    tab.open(path, 400)
+    tab.run("document.querySelector('[data-enlarge]').click()")
+    assert tab.run("document.querySelector('dialog').open")
+    natural = "document.querySelector('dialog img')"
+    assert tab.run(f"{natural}.width === {natural}.naturalWidth")
+    tab.run("document.querySelector('dialog button').click()")
+    assert not tab.run("document.querySelector('dialog').open")
+    saved = "a.href.startsWith('data:image/png') && a.download.endsWith('.png')"
+    assert tab.run(f"[...document.querySelectorAll('a[data-png]')].every(a => {saved})")
+
+
+def test_what_was_not_run_says_how(tab, path):
+    tab.open(path, 1280)
+    text = tab.run("document.querySelector('#explanation').innerText")
+    assert "not run: ask for target results/summary/events.tsv" in text
+    assert "--config 'stages=[centroids]' -- report" in text
+
+
+def test_print_unfolds_the_results(tab, path):
+    tab.open(path, 1280)
+    assert len(tab("Page.printToPDF", printBackground=True)["data"]) > 10_000
+    assert tab.errors == []
