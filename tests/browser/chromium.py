@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -13,6 +14,13 @@ SWITCHES = (
     "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-extensions", "--remote-debugging-pipe",
 )  # fmt: skip
+START = """
+import fcntl, os, sys
+given, taken = (fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3])
+os.dup2(given, 3)  # where the browser reads and writes
+os.dup2(taken, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 PATIENCE = 120  # seconds for an answer on a busy machine
 
 
@@ -29,7 +37,7 @@ class Page:
         given, taken = to_browser[0], from_browser[1]
         call = [browser(), *SWITCHES, f"--user-data-dir={folder}", "about:blank"]
         self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{given} 4>&{taken}', "sh", *call],
+            [sys.executable, "-c", START, str(given), str(taken), *call],
             pass_fds=(given, taken), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(given)

@@ -53,7 +53,8 @@ contents.addEventListener("click", (event) => {
 });
 const sections = [...document.querySelectorAll("main > section")];
 const showPlace = () => {
-  const top = innerHeight / 3;
+  const left = document.documentElement.scrollHeight - innerHeight - scrollY;
+  const top = innerHeight * (left < innerHeight ? 1 - (2 / 3) * (left / innerHeight) : 1 / 3);
   const here = sections.filter((s) => s.getBoundingClientRect().top <= top).pop() ?? sections[0];
   contents.querySelectorAll("details > ol > li").forEach((item) => {
     const link = item.querySelector("a");
