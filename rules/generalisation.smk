@@ -4,7 +4,7 @@ Generalisation (section 5): each task trained on many random halves, tested on t
 In: results/{task}/perturbed.parquet and resources/models.
 Out: results/{task}/halves/{half}.parquet, the examples that half trains on, so that each half is
 a target of its own; results/{task}/{model}/halves/{half}.parquet, the probability of every
-training example's label; generalisation.tsv per task and model; summary/generalisation.tsv.
+training example's label; generalisation.tsv per task and model; summary/generalisation.tsv; figures.
 """
 
 
@@ -118,3 +118,42 @@ rule summarise_generalisation:
         code=CODE("generalisation.py", "generalisation"),
     script:
         "../workflow/scripts/generalisation.py"
+
+
+use rule figure_matrix as figure_memorisation_map with:
+    """Memorisation map: every training example where trained on and where held out."""
+    input:
+        examples=f"{RESULTS}/{{task}}/{{model}}/generalisation.tsv",
+        halves=f"{RESULTS}/{{task}}/{{model}}/generalisation_halves.tsv",
+    output:
+        picture(
+            "memorisation_map_{task}_{model}",
+            "memorisation_map",
+            "Memorisation maps",
+            task="{task}",
+            model="{model}",
+        ),
+    log:
+        LOG(f"{FIGURE}/memorisation_map_{{task}}_{{model}}.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/memorisation_map_{{task}}_{{model}}.tsv")
+    params:
+        kind="memorisation_map",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_generalisation"),
+
+
+use rule figure_matrix as figure_generalisation with:
+    """Generalisation score and validation accuracy per task and model."""
+    input:
+        generalisation=rules.summarise_generalisation.output[0],
+    output:
+        picture("generalisation", "generalisation", "Scores"),
+    log:
+        LOG(f"{FIGURE}/generalisation.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/generalisation.tsv")
+    params:
+        kind="generalisation",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_generalisation"),

@@ -183,6 +183,19 @@ def explanation_figures():
     ]
 
 
+def generalisation_figures():
+    """A memorisation map per task and model, and the scores of all."""
+    maps = [
+        dict(
+            name="memorisation_map_{task}_{model}".format(**pair),
+            kind="memorisation_map",
+            wildcards=pair,
+        )
+        for pair in pair_list()
+    ]
+    return [dict(name="generalisation", kind="generalisation", wildcards={}), *maps]
+
+
 # Further parts of the study (config's stages): the summary tables that each adds, and functions
 # that list its figures as figure_names does.
 STAGE_TABLES = {
@@ -193,6 +206,7 @@ STAGE_TABLES = {
 }
 STAGE_FIGURES = {
     "centroids": explanation_figures,
+    "generalisation": generalisation_figures,
     "progression": progression_figures,
 }
 # Stages of this study: epochs that are kept make one.

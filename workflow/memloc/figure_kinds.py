@@ -70,5 +70,13 @@ KINDS = {
     "progression": Kind(
         "figures_progression", "progression",
         "Line plots: accuracies, M-CoG and centroid events against epoch, for {names}.",
+    "memorisation_map": Kind(
+        "figures_generalisation", "generalisation",
+        "Scatter plot: probability of each training example's label where it was trained on and "
+        "where it was held out, for {names}.",
+    ),
+    "generalisation": Kind(
+        "figures_generalisation", "generalisation",
+        "Dot plots: generalisation score and scaled validation accuracy of each task, by model.",
     ),
 }  # fmt: skip
