@@ -56,6 +56,14 @@ def test_tables_keep_their_contract(finished):
     assert examples["generalisation"].tolist() == pytest.approx(held[examples["index"]].tolist())
 
 
+def test_figures_are_drawn_from_the_tables(finished):
+    names = ("generalisation", "memorisation_map_toy_tiny")
+    targets = [f"results/figures/{name}.{kind}" for name in names for kind in ("pdf", "png")]
+    assert set(planned(finished, *targets)) == {"figure_generalisation", "figure_memorisation_map"}
+    snakemake(finished, *targets)
+    assert all((finished / target).stat().st_size > 1000 for target in targets)
+
+
 def test_no_model_is_kept(finished):
     assert not list((finished / PAIR / "halves").glob("**/*.safetensors"))
     assert not [
