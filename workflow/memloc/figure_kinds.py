@@ -70,6 +70,7 @@ KINDS = {
     "progression": Kind(
         "figures_progression", "progression",
         "Line plots: accuracies, M-CoG and centroid events against epoch, for {names}.",
+    ),
     "memorisation_map": Kind(
         "figures_generalisation", "generalisation",
         "Scatter plot: probability of each training example's label where it was trained on and "
