@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test lint lock clean
+.PHONY: help setup demo test test-slurm lint lock clean
 
 help:
 	@echo "make demo   set up and run the whole study small, on real data and a real model"
 	@echo "make test   set up and run the tests"
+	@echo "make test-slurm   the tests on a Slurm cluster of their own (Debian, root)"
 	@echo "make setup  set up $(VENV) from envs/requirements.lock"
 	@echo "make lint   check style of Python and Snakemake files"
 	@echo "make lock   pin anew what envs/requirements.in brings along"
@@ -29,6 +30,10 @@ demo: $(READY)
 
 test: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" python -m pytest
+
+# Slurm itself: python3 tests/slurm/cluster.py install
+test-slurm: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" MEMLOC_TEST_SLURM=1 python -m pytest --numprocesses=0 tests/slurm
 
 lint: $(READY)
 	$(BIN)/ruff check .

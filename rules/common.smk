@@ -19,6 +19,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join([str(WORKFLOW), str(WORKFLOW / "scripts")]),
 )
 
+from leftovers import leftover_jobs, leftover_refusal
 from memloc import settings
 from memloc.costs import named_windows
 from memloc.errors import MemlocError
@@ -322,3 +323,12 @@ def mem(megabytes):
 def minutes(count):
     """Run time in minutes that grows with every attempt."""
     return lambda wildcards, attempt: int(count * attempt)
+
+
+def refuse_beside_leftovers():
+    """Stop a run on Slurm while jobs of an earlier driver still work in its folder."""
+    if workflow.executor_plugin.name != "slurm":
+        return
+    reason = leftover_refusal(leftover_jobs(workflow.workdir_init))
+    if reason:
+        raise WorkflowError(reason)

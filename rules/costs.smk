@@ -133,6 +133,7 @@ planning.watch(workflow, budget_report)
 
 
 onstart:
+    refuse_beside_leftovers()
     refuse_to_run()
     compare_slots()
 

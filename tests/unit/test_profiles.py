@@ -26,6 +26,24 @@ def gpu_rules():
     return found
 
 
+def all_rules():
+    """Names of all rules."""
+    text = "\n".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    return set(re.findall(r"(?m)^(?:use rule \w+ as|rule) (\w+)", text))
+
+
+def test_figures_share_jobs():
+    figures = {name for name in all_rules() if name.startswith("figure_")}
+    assert set(profile("slurm")["groups"]) == figures
+
+
+def test_a_first_look_at_jobs_keeps_the_plugin_from_asking_sacct():
+    # MinJobAge is 300 s unless a site says otherwise, and the plugin wants three times this in it
+    chosen = profile("slurm")
+    assert chosen["slurm-status-command"] == "squeue"
+    assert 3 * chosen["slurm-init-seconds-before-status-checks"] <= 300
+
+
 def test_every_gpu_rule_goes_to_the_gpu_partition():
     rules = gpu_rules()
     assert {"train_original", "train_perturbed", "train_frozen", "swap", "retrain"} <= rules

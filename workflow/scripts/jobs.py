@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from memloc.alone import alone
 from memloc.errors import MemlocError
-from memloc.files import full_disk, is_full
+from memloc.files import full_disk, is_full, sha256
 from memloc.slots import own_gpu
 
 FORMAT = "%(asctime)s {job}  %(message)s"
@@ -26,7 +27,33 @@ class LogFile(logging.FileHandler):
 
 @contextmanager
 def job(snakemake: Any) -> Iterator[logging.Logger]:
-    """Set up one job; a MemlocError ends it with its message alone, anything else with a trace."""
+    """Set up one job, with a GPU of its own where it asks for one."""
+    with _told(snakemake) as logger, _device(snakemake):
+        yield logger
+
+
+@contextmanager
+def run(snakemake: Any) -> Iterator[bool]:
+    """Set up a job that keeps its partial state in `params.scratch`, which is then its alone.
+
+    Yields whether another process has meanwhile made its outputs, so that nothing is left to do.
+    """
+    files = [path for path in snakemake.input if Path(path).is_file()]
+    identity = {
+        "params": dict(snakemake.params.items()),
+        "inputs": {path: sha256(path) for path in files},
+    }
+    with (
+        _told(snakemake),
+        alone(snakemake.params.scratch, identity, snakemake.output) as done,
+        nullcontext() if done else _device(snakemake),  # only now a GPU: waiting needs none
+    ):
+        yield done
+
+
+@contextmanager
+def _told(snakemake: Any) -> Iterator[logging.Logger]:
+    """Log and report; a MemlocError ends a job with its message alone, others with a trace."""
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     if snakemake.log:
         Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
@@ -40,8 +67,7 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(snakemake.threads)
     try:
-        with _device(snakemake):
-            yield logger
+        yield logger
     except MemlocError as error:
         logger.error("error in rule %s: %s", snakemake.rule, error)
         sys.exit(1)

@@ -1,25 +1,26 @@
 """Retrain the windows that a file name asks for."""
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import run
 from memloc.reading import Reading
 from memloc.retrain_files import retrain_checkpoints
 from memloc.retrain_group import Recipe
 
-with job(snakemake):
-    retrain_checkpoints(
-        data=snakemake.input.data,
-        memorised=snakemake.input.memorised,
-        pretrained=snakemake.input.pretrained,
-        table=snakemake.output.table,
-        examples=snakemake.output.examples,
-        scratch=snakemake.params.scratch,
-        windows=snakemake.wildcards.windows,
-        reading=Reading(**snakemake.params.reading),
-        recipe=Recipe(**snakemake.params.recipe),
-        precision=snakemake.params.precision,
-        seed=snakemake.params.seed,
-        heldout_seed=snakemake.params.heldout_seed,
-        memory_mb=snakemake.resources.get("mem_mb"),
-        code=snakemake.params.code,
-    )
+with run(snakemake) as is_done:
+    if not is_done:
+        retrain_checkpoints(
+            data=snakemake.input.data,
+            memorised=snakemake.input.memorised,
+            pretrained=snakemake.input.pretrained,
+            table=snakemake.output.table,
+            examples=snakemake.output.examples,
+            scratch=snakemake.params.scratch,
+            windows=snakemake.wildcards.windows,
+            reading=Reading(**snakemake.params.reading),
+            recipe=Recipe(**snakemake.params.recipe),
+            precision=snakemake.params.precision,
+            seed=snakemake.params.seed,
+            heldout_seed=snakemake.params.heldout_seed,
+            memory_mb=snakemake.resources.get("mem_mb"),
+            code=snakemake.params.code,
+        )

@@ -3,32 +3,37 @@
 from pathlib import Path
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import run
 from memloc.finetuning import Places, fine_tune
 from memloc.reading import Reading
 from memloc.training import Computing, Recipe
 
-with job(snakemake):
-    chosen = snakemake.params.settings
-    outputs = {name: Path(path) for name, path in snakemake.output.items() if isinstance(path, str)}
-    kept = snakemake.params.get("keep_epochs", [])
-    folders = [snakemake.output[name] for name in ("epochs", "epoch_digests")] if kept else [[], []]
-    fine_tune(
-        data=snakemake.input.data,
-        pretrained=snakemake.input.pretrained,
-        places=Places(
-            scratch=Path(snakemake.params.scratch),
-            epochs={
-                epoch: (Path(folder), Path(digest))
-                for epoch, folder, digest in zip(kept, *folders, strict=True)
-            },
-            **outputs,
-        ),
-        labels="original" if snakemake.rule == "train_original" else "perturbed",
-        train_layers=snakemake.rule != "train_frozen",
-        seed=int(snakemake.wildcards.get("seed") or snakemake.params.seed),
-        recipe=Recipe(**chosen["recipe"]),
-        reading=Reading(**chosen["reading"]),
-        computing=Computing(**chosen["computing"]),
-        code=snakemake.params.code,
-    )
+with run(snakemake) as is_done:
+    if not is_done:
+        chosen = snakemake.params.settings
+        outputs = {
+            name: Path(path) for name, path in snakemake.output.items() if isinstance(path, str)
+        }
+        kept = snakemake.params.get("keep_epochs", [])
+        folders = (
+            [snakemake.output[name] for name in ("epochs", "epoch_digests")] if kept else [[], []]
+        )
+        fine_tune(
+            data=snakemake.input.data,
+            pretrained=snakemake.input.pretrained,
+            places=Places(
+                scratch=Path(snakemake.params.scratch),
+                epochs={
+                    epoch: (Path(folder), Path(digest))
+                    for epoch, folder, digest in zip(kept, *folders, strict=True)
+                },
+                **outputs,
+            ),
+            labels="original" if snakemake.rule == "train_original" else "perturbed",
+            train_layers=snakemake.rule != "train_frozen",
+            seed=int(snakemake.wildcards.get("seed") or snakemake.params.seed),
+            recipe=Recipe(**chosen["recipe"]),
+            reading=Reading(**chosen["reading"]),
+            computing=Computing(**chosen["computing"]),
+            code=snakemake.params.code,
+        )

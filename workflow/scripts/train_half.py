@@ -3,26 +3,27 @@
 from pathlib import Path
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import run
 from memloc.half_training import NEVER, Half, train_half
 from memloc.reading import Reading
 from memloc.training import Computing, Recipe
 
-with job(snakemake):
-    params = snakemake.params
-    train_half(
-        data=snakemake.input.data,
-        pretrained=snakemake.input.pretrained,
-        half=Half(
-            number=int(snakemake.wildcards.half),
-            split=Path(snakemake.input.split),
-            output=Path(snakemake.output[0]),
-            scratch=Path(params.scratch),
-        ),
-        labels=params.labels,
-        seed=params.seed,
-        recipe=Recipe(memorised_above=NEVER, **params.recipe),
-        reading=Reading(**params.reading),
-        computing=Computing(**params.computing),
-        code=params.code,
-    )
+with run(snakemake) as is_done:
+    if not is_done:
+        params = snakemake.params
+        train_half(
+            data=snakemake.input.data,
+            pretrained=snakemake.input.pretrained,
+            half=Half(
+                number=int(snakemake.wildcards.half),
+                split=Path(snakemake.input.split),
+                output=Path(snakemake.output[0]),
+                scratch=Path(params.scratch),
+            ),
+            labels=params.labels,
+            seed=params.seed,
+            recipe=Recipe(memorised_above=NEVER, **params.recipe),
+            reading=Reading(**params.reading),
+            computing=Computing(**params.computing),
+            code=params.code,
+        )

@@ -1,0 +1,327 @@
+"""A Slurm cluster of one node on this machine: partitions cpu and gpu, two pretended GPUs.
+
+    python3 tests/slurm/cluster.py install        Debian's packages, as root
+    python3 tests/slurm/cluster.py start FOLDER   keys, configuration, state and logs go there
+    python3 tests/slurm/cluster.py stop FOLDER
+
+Outside FOLDER only two links in /etc/slurm are made, and taken away again. It needs root, but
+neither systemd nor cgroups, and listens on 127.0.0.1 alone. Nothing but the standard library.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PACKAGES = ("munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol")
+DEFAULT_PLACE = Path("/etc/slurm")
+CPUS, MEMORY_MB, GPUS = 4, 64000, 2  # what the node claims, whatever the machine has
+
+# SlurmdParameters: claims count more than what is found. linuxproc, task/none: no cgroups.
+# JobAcctGather: a step is killed within seconds of taking more memory than it asked for.
+# MinJobAge: how long squeue shows finished jobs. cred_expire: a job of a lost node is started
+# again after that many seconds; sites have 120.
+CONFIGURATION = """\
+ClusterName=memloc
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller_port}
+SlurmdPort={node_port}
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket,cred_expire=15
+CredType=cred/munge
+MpiDefault=none
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=sched_interval=2,sched_min_interval=0,bf_interval=2,batch_sched_delay=0
+GresTypes=gpu
+ReturnToService=2
+MinJobAge=7200
+KillWait=2
+InactiveLimit=0
+SlurmctldTimeout=30
+SlurmdTimeout=30
+NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} \
+Gres=gpu:{gpus} State=UNKNOWN
+PartitionName=cpu Nodes=node Default=YES MaxTime=INFINITE DefMemPerCPU=500 State=UP
+PartitionName=gpu Nodes=node Default=NO MaxTime=INFINITE DefMemPerCPU=500 State=UP
+"""
+# Slurm counts a plain file as a GPU too, but tells jobs which is theirs only for a device.
+GPU_CONFIGURATION = """\
+AutoDetect=off
+NodeName=node Name=gpu File={folder}/nvidia[0-{last}]
+"""
+
+
+class Unavailable(Exception):
+    """Why there can be no cluster here."""
+
+
+def install() -> None:
+    """Install what is missing with apt; Unavailable where that can't be."""
+    if not _missing():
+        return
+    if os.geteuid() != 0:
+        raise Unavailable(f"{', '.join(_missing())} missing, and only root may install them")
+    if not shutil.which("apt-get"):
+        raise Unavailable(f"{', '.join(_missing())} missing, and this isn't Debian: no apt-get")
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    patience = ["-o", "Acquire::http::Timeout=20", "-o", "Acquire::Retries=1"]
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", *PACKAGES]):
+        try:
+            done = subprocess.run(
+                ["apt-get", "--quiet", *patience, *command],
+                env=quiet,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"apt-get {command[0]} took more than 5 minutes") from None
+        # a stale list may do: the installation decides
+        if done.returncode and command[0] == "install":
+            raise Unavailable(f"apt-get install failed: {done.stdout.strip()[-300:]}")
+    if _missing():
+        raise Unavailable(f"{', '.join(_missing())} still missing after installation")
+
+
+def _missing() -> list[str]:
+    return [name for name in PROGRAMS if not shutil.which(name)]
+
+
+def require() -> None:
+    """Raise Unavailable, with the reason, where a cluster can't be started."""
+    if os.geteuid() != 0:
+        raise Unavailable("Slurm's daemons need root")
+    if _missing():
+        raise Unavailable(f"not installed: {', '.join(_missing())} (Debian: {' '.join(PACKAGES)})")
+    for name in ("slurm.conf", "gres.conf"):
+        place = DEFAULT_PLACE / name
+        if place.exists():
+            raise Unavailable(f"{place} exists: this machine belongs to a cluster already")
+    try:
+        socket.gethostbyname(_host())
+    except OSError:
+        raise Unavailable(f"host name {_host()} has no address: add it to /etc/hosts") from None
+
+
+class Cluster:
+    """Daemons whose files all lie in one folder."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder).resolve()
+
+    def start(self) -> None:
+        """Start all daemons, and wait until the node takes jobs."""
+        require()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o755)
+        try:
+            self._configure()
+            self._start_munge()
+            self._daemon("slurmctld", "-i")
+            self.start_node()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_node(self) -> None:
+        """Start slurmd, and wait until the node takes jobs."""
+        self._daemon("slurmd")
+        _wait(self._node_is_up, 60, f"node is not up; see {self.folder}/*.log")
+
+    def kill_node(self) -> None:
+        """SIGKILL for slurmd: running jobs live on without it."""
+        pid = self._pid("slurmd")
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            _wait(lambda: not _is_alive(pid, "slurmd"), 10, "slurmd survives SIGKILL")
+
+    def stewards(self, number: str) -> list[int]:
+        """Processes of Slurm that watch over a job's steps on this node."""
+        found = []
+        for place in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if words.startswith(f"slurmstepd: [{number}."):
+                found.append(int(place.parent.name))
+        return found
+
+    def stop(self) -> None:
+        """Cancel all jobs, end the daemons, and take away the links."""
+        if self._pid("slurmctld") is not None:
+            self.run("scancel", "--partition=cpu", check=False)
+            self.run("scancel", "--partition=gpu", check=False)
+            give_up = time.monotonic() + 15
+            while self.run("squeue", "--noheader", check=False) and time.monotonic() < give_up:
+                time.sleep(0.3)
+        for name in ("slurmd", "slurmctld", "munged"):
+            self._end(name)
+        for name in ("slurm.conf", "gres.conf"):
+            link = DEFAULT_PLACE / name
+            if link.is_symlink() and link.readlink() == self.folder / name:
+                link.unlink()
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """Output of a command of Slurm; without a controller it would wait for minutes."""
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        if check and done.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def jobs(self) -> list[dict[str, str]]:
+        """All jobs that were ever submitted, as `scontrol show job` describes them."""
+        lines = self.run("scontrol", "show", "job", "--oneliner").splitlines()
+        pairs = [[word.partition("=") for word in line.split()] for line in lines]
+        found = [{key: value for key, _, value in line} for line in pairs]
+        return [job for job in found if "JobId" in job]
+
+    # --- files and daemons ---------------------------------------------------------------
+
+    def _configure(self) -> None:
+        facts = {
+            "host": _host(),
+            "folder": self.folder,
+            "controller_port": _free_port(),
+            "node_port": _free_port(),
+            "cpus": CPUS,
+            "memory": MEMORY_MB,
+            "gpus": GPUS,
+            "last": GPUS - 1,
+        }
+        for name in ("state", "spool"):
+            (self.folder / name).mkdir(exist_ok=True)
+        for number in range(GPUS):
+            device = self.folder / f"nvidia{number}"
+            device.unlink(missing_ok=True)
+            device.symlink_to("/dev/null")
+        DEFAULT_PLACE.mkdir(exist_ok=True)
+        for name, text in (("slurm.conf", CONFIGURATION), ("gres.conf", GPU_CONFIGURATION)):
+            (self.folder / name).write_text(text.format(**facts))
+            # Jobs look for it here: the plugin drops SLURM_CONF from their environment.
+            (DEFAULT_PLACE / name).symlink_to(self.folder / name)
+
+    def _start_munge(self) -> None:
+        key = self.folder / "munge.key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_bytes(os.urandom(256))
+        options = {
+            "key-file": key,
+            "socket": self.folder / "munge.socket",
+            "pid-file": self.folder / "munged.pid",
+            "log-file": self.folder / "munged.log",
+            "seed-file": self.folder / "munged.seed",
+        }
+        # --force: folders of tests are writable for others than root
+        _launch(["munged", "--force", *(f"--{name}={value}" for name, value in options.items())])
+        _wait(lambda: (self.folder / "munge.socket").exists(), 10, "munged doesn't answer")
+
+    def _daemon(self, name: str, *options: str) -> None:
+        _launch([name, "-f", str(self.folder / "slurm.conf"), *options])
+
+    def _node_is_up(self) -> bool:
+        # A node that was lost comes back by itself (ReturnToService); `*`: it doesn't answer yet.
+        try:
+            state = self.run("sinfo", "--noheader", "--Node", "--format=%T", check=False)
+        except subprocess.TimeoutExpired:
+            return False
+        words = set(state.split())
+        return bool(words) and words <= {"idle", "mixed", "allocated"}
+
+    def _pid(self, name: str) -> int | None:
+        """Process of a daemon; None when it isn't running."""
+        try:
+            pid = int((self.folder / f"{name}.pid").read_text())
+        except (OSError, ValueError):
+            return None
+        return pid if _is_alive(pid, name) else None
+
+    def _end(self, name: str) -> None:
+        pid = self._pid(name)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            give_up = time.monotonic() + 10
+            while pid is not None and _is_alive(pid, name) and time.monotonic() < give_up:
+                os.kill(pid, number)
+                time.sleep(0.2)
+
+
+def _launch(command: list[str]) -> None:
+    """Start a program that puts itself into the background."""
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+    )
+    if done.returncode:
+        raise Unavailable(f"{command[0]} didn't start: {(done.stderr or done.stdout).strip()}")
+
+
+def _is_alive(pid: int, name: str) -> bool:
+    """Whether this process runs and is of that name: numbers are used again."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return f"({name})" in status and ") Z " not in status
+
+
+def _wait(condition: Callable[[], bool], seconds: float, complaint: str) -> None:
+    give_up = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > give_up:
+            raise Unavailable(complaint)
+        time.sleep(0.2)
+
+
+def _host() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main(arguments: list[str]) -> None:
+    try:
+        match arguments:
+            case ["install"]:
+                install()
+            case ["start", folder]:
+                Cluster(folder).start()
+            case ["stop", folder]:
+                Cluster(folder).stop()
+            case _:
+                sys.exit(__doc__)
+    except Unavailable as reason:
+        sys.exit(f"no Slurm cluster here: {reason}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,51 @@
+"""Slurm jobs of an earlier driver that still work in a study's folder.
+
+A driver that was killed leaves its jobs queued and running. Started again at once, it would
+submit the same jobs a second time, and each would first remove what its double has just made.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+
+def leftover_jobs(folder: str | Path) -> dict[str, list[str]]:
+    """Numbers of this user's Slurm jobs that wait or run in `folder`, by the run that sent them.
+
+    Jobs are known by their comment, which the executor gives them: a driver that is itself a job
+    has none. Empty where Slurm doesn't answer.
+    """
+    if not shutil.which("squeue"):
+        return {}
+    query = ["squeue", "--me", "--noheader", "--format=%A|%j|%k|%Z"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return parse(done.stdout, folder)
+
+
+def parse(listing: str, folder: str | Path) -> dict[str, list[str]]:
+    """The same from what squeue printed: number|name|comment|folder."""
+    found: dict[str, list[str]] = {}
+    for line in listing.splitlines():
+        number, _, rest = line.partition("|")
+        name, _, rest = rest.partition("|")
+        comment, _, place = rest.rpartition("|")
+        if comment.startswith(("rule_", "group_")) and Path(place) == Path(folder):
+            found.setdefault(name, []).append(number)
+    # tasks of an array share their number
+    return {name: list(dict.fromkeys(numbers)) for name, numbers in found.items()}
+
+
+def leftover_refusal(found: dict[str, list[str]]) -> str | None:
+    """Why a run must not start beside these jobs, and what to do; None without any."""
+    if not found:
+        return None
+    numbers = ", ".join(number for numbers in found.values() for number in numbers)
+    cancel = "; ".join(f"scancel --name={name}" for name in found)
+    return (
+        f"Slurm jobs of an earlier run still wait or run in this folder: {numbers}. Wait until "
+        f"they are over (squeue --me): their results count. Or end them ({cancel}): training "
+        "resumes from its last epoch. Then start again."
+    )
