@@ -95,8 +95,8 @@ def test_contents_lead_to_every_section(page):
     assert links[0] == "#main"
     assert [link for link in links[1:] if link[1:] in sections] == [f"#{id}" for id in sections]
     assert sections == [
-        "setup", "training", "techniques", "control", "explanation", "progression", "generalisation",
-        "correlations", "examples", "cost", "provenance",
+        "setup", "training", "techniques", "control", "explanation", "progression",
+        "generalisation", "correlations", "examples", "cost", "provenance",
     ]  # fmt: skip
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(ids) == len(set(ids)) and {link[1:] for link in links} <= set(ids)
