@@ -25,6 +25,7 @@ include: "rules/report.smk"
 include: "rules/generalisation.smk"
 include: "rules/explanation.smk"
 include: "rules/progression.smk"
+include: "rules/examples.smk"
 
 
 rule all:

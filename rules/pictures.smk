@@ -13,6 +13,8 @@ from memloc.files import sha256
 STUDIED = techniques.chosen(config["techniques"])
 TECHNIQUE_TABLES = {name: f"{RUN}/{found.table}" for name, found in STUDIED.items()}
 WINDOW_TECHNIQUES = [name for name, found in STUDIED.items() if found.windows]
+# What is swapped: whole layers, and their attention or feed-forward blocks apart.
+COMPONENTS = config["swapping"]["components"] if "swapping" in STUDIED else []
 COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate
 SUMMARY = f"{RESULTS}/summary"
 FIGURE = f"{RESULTS}/figures"
@@ -51,6 +53,11 @@ def pair_paths(pattern):
     return [pattern.format(**pair) for pair in pair_list()]
 
 
+def component_table(component):
+    """What a run's swapping of one component leaves behind."""
+    return f"{RUN}/swap.tsv" if component == "layer" else f"{RUN}/swap-{component}.tsv"
+
+
 def display_names():
     """Labels and categories, as figures and the page show them."""
     return {
@@ -81,6 +88,26 @@ def figure_names():
         for task in config["tasks"]
     ]
     kinds = ["layer_weights", *(["techniques"] if len(TECHNIQUE_TABLES) > 1 else [])]
+    figures += [
+        dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
+        for kind in kinds
+        for model in MODELS
+    ]
+    figures += [
+        dict(
+            name=f"swap-{component}_{task}_{model}",
+            kind="component_matrix",
+            wildcards={"component": component, "task": task, "model": model},
+        )
+        for component in COMPONENTS
+        if component != "layer"
+        for model in MODELS
+        for task in config["tasks"]
+    ]
+    kinds = [
+        *(["components"] if len(COMPONENTS) > 1 else []),
+        *(["examples"] if "swapping" in STUDIED else []),
+    ]
     figures += [
         dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
         for kind in kinds
@@ -225,6 +252,9 @@ FIGURES = [
 SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
 SUMMARY_TABLES += ["probe_f1"] if "probing" in TECHNIQUE_TABLES else []
 SUMMARY_TABLES += ["correlations"] if COMPARED else []
+SUMMARY_TABLES += ["components", "component_mcog"] if len(COMPONENTS) > 1 else []
+EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]
+SUMMARY_TABLES += EXAMPLE_TABLES if "swapping" in STUDIED else []
 SUMMARY_TABLES += [table for stage in STAGES for table in STAGE_TABLES.get(stage, [])]
 if "probing" in TECHNIQUE_TABLES and "events" not in SUMMARY_TABLES:
     SUMMARY_TABLES.append("events")  # those of probes
@@ -267,6 +297,9 @@ def page_content():
         "title": config.get("title", "Where is memorisation?"),
         "tasks": names["tasks"],
         "models": names["models"],
+        "data": {
+            task: f"{RESULTS}/{task}/perturbed.parquet" for task in config["tasks"]
+        },
         "settings": dict(config),
         "paper": paper_study(),
         "absent": absent(),
@@ -312,6 +345,11 @@ def absent():
         for table in tables
         if table not in SUMMARY_TABLES
     }
+    if "swapping" not in STUDIED:
+        missing["examples"] = {
+            "target": f"{SUMMARY}/examples.tsv",
+            "command": asked("techniques", "swapping"),
+        }
     if not KEPT_EPOCHS:
         missing["progression"][
             "command"
@@ -343,6 +381,7 @@ def provenance_files():
                 "original/final.provenance.json",
                 "perturbed/final.provenance.json",
                 *technique_records(),
+                *(f"swap-{name}.tsv.provenance.json" for name in COMPONENTS),
                 "centroids.tsv.provenance.json",
             )
             for path in run_paths(f"{RUN}/{record}", tasks=[task])

@@ -266,6 +266,7 @@ rule report:
     """The page of results."""
     input:
         unpack(lambda w: dict(zip(SUMMARY_TABLES, SUMMARIES))),
+        perturbed=page_content()["data"].values(),
         tasks=rules.task_table.output[0],
         budget=rules.budget.output[0],
         png=[path for path in FIGURES if path.endswith(".png")],

@@ -42,9 +42,9 @@ use rule swap as swap_component with:
         table=f"{SETUP}/swap-{{component}}.tsv",
         examples=f"{SETUP}/swap-{{component}}_examples.parquet",
     log:
-        f"logs/{SETUP}/swap-{{component}}.log",
+        LOG(f"{SETUP}/swap-{{component}}.log"),
     benchmark:
-        f"benchmarks/{SETUP}/swap-{{component}}.tsv"
+        BENCHMARK(f"{SETUP}/swap-{{component}}.tsv")
     resources:
         mem_mb=cost_mb("swap_component"),
         runtime=cost_minutes("swap_component"),
@@ -67,9 +67,9 @@ rule rewind_memorised:
         table=f"{SETUP}/rewind-memorised.tsv",
         examples=f"{SETUP}/rewind-memorised_examples.parquet",
     log:
-        f"logs/{SETUP}/rewind-memorised.log",
+        LOG(f"{SETUP}/rewind-memorised.log"),
     benchmark:
-        f"benchmarks/{SETUP}/rewind-memorised.tsv"
+        BENCHMARK(f"{SETUP}/rewind-memorised.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -97,9 +97,9 @@ use rule rewind_memorised as rewind_pretrained with:
         table=f"{SETUP}/rewind-pretrained.tsv",
         examples=f"{SETUP}/rewind-pretrained_examples.parquet",
     log:
-        f"logs/{SETUP}/rewind-pretrained.log",
+        LOG(f"{SETUP}/rewind-pretrained.log"),
     benchmark:
-        f"benchmarks/{SETUP}/rewind-pretrained.tsv"
+        BENCHMARK(f"{SETUP}/rewind-pretrained.tsv")
     resources:
         mem_mb=cost_mb("rewind_pretrained"),
         runtime=cost_minutes("rewind_pretrained"),
@@ -122,9 +122,9 @@ rule patch:
         table=f"{SETUP}/patch.tsv",
         examples=f"{SETUP}/patch_examples.parquet",
     log:
-        f"logs/{SETUP}/patch.log",
+        LOG(f"{SETUP}/patch.log"),
     benchmark:
-        f"benchmarks/{SETUP}/patch.tsv"
+        BENCHMARK(f"{SETUP}/patch.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -151,9 +151,9 @@ rule weight_change:
     output:
         f"{SETUP}/weight_change.tsv",
     log:
-        f"logs/{SETUP}/weight_change.log",
+        LOG(f"{SETUP}/weight_change.log"),
     benchmark:
-        f"benchmarks/{SETUP}/weight_change.tsv"
+        BENCHMARK(f"{SETUP}/weight_change.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1

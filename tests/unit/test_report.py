@@ -251,6 +251,7 @@ def test_page_is_the_same_every_time(made, tmp_path):
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_has_a_caption_that_names_its_wildcards(kind):
     words = {"task": "RTE", "model": "OPT", "technique": "layer swapping", "measure": "mcog"}
+    words |= {"component": "mlp"}
     html = report_parts.caption(synthetic.TEMPLATES, kind, words)
     assert html.startswith("<") and "<strong>" in html and "{{" not in html
     assert "system-message" not in html and "problematic" not in html

@@ -243,6 +243,19 @@ def task_table(facts: Facts) -> Work:
     return Work(seconds=START + rows * len(config["models"]) / 1e4)
 
 
+def summarised_examples(facts: Facts) -> Work:
+    """A table of every noisy example of every run."""
+    return Work(seconds=SCRIPT + all_examples(facts, "examples.tsv") / 2e6)
+
+
+def all_examples(facts: Facts, name: str) -> float:
+    """Bytes of the table of all noisy examples of all runs, some 50 each."""
+    config = facts.sizes.config
+    runs = sum(len(facts.sizes.settings(model)["model_seeds"]) for model in config["models"])
+    noisy = sum(facts.sizes.task(task).noisy for task in config["tasks"])
+    return SMALL + 50 * noisy * runs * (name == "examples.tsv")
+
+
 def constant(seconds: float) -> Callable[[Facts], Work]:
     """A job whose time hardly hangs on anything."""
     return lambda facts: Work(seconds=seconds)
@@ -379,6 +392,9 @@ STAGES: dict[str, Stage] = {
         centroids, scratch=mixture_bytes, megabytes=models_memory(3), on_device=True
     ),
     "summarise": Stage(constant(SCRIPT + 2)),
+    "locate_examples": Stage(constant(SCRIPT)),
+    "summarise_examples": Stage(summarised_examples, bytes_of=all_examples),
+    "summarise_components": Stage(constant(SCRIPT + 2)),
     "summarise_training": Stage(constant(SCRIPT + 2)),
     "summarise_events": Stage(constant(SCRIPT + 2)),
     "summarise_centroids": Stage(constant(SCRIPT + 2)),

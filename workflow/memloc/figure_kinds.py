@@ -20,6 +20,18 @@ class Kind:
 
 
 KINDS = {
+    "component_matrix": Kind(
+        "figures_components", "techniques",
+        "Heat map: mean memorisation error by window length and layer, for {names} swapped alone.",
+    ),
+    "components": Kind(
+        "figures_components", "techniques",
+        "Line plots: memorisation error by layer for whole layers and their blocks, for {names}.",
+    ),
+    "examples": Kind(
+        "figures_examples", "examples",
+        "Heat maps: shares of examples by smallest reverting window and single layer, for {names}.",
+    ),
     "training": Kind(
         "figures_training", "training",
         "Line plots: noisy, clean and validation accuracy against epoch, for {names}.",

@@ -28,6 +28,9 @@ TITLES = {  # heading of a column where its name alone doesn't say enough
     "sd": "sd over seeds",
     "n_seeds": "seeds",
     "n_zero": "seeds of zeros",
+    "n_examples": "memorised examples, all seeds",
+    "n_unmemorised": "not memorised",
+    "error_all": "error when swapped everywhere",
     "memorised_epoch": "θ_M1 epoch",
     "validation_macro_f1": "validation macro F1",
     "weight_raw": "weight, not normalised",
@@ -72,8 +75,8 @@ class Content:
     tables: summary name -> path of its TSV; pictures; models: name -> {label, source, note};
     tasks: name -> {label, category}, in the order of all figures and tables; settings: the
     configuration; paper: that of the paper's study; records: task -> paths or patterns of
-    provenance files; absent: table or technique that wasn't run -> {target, command}; templates:
-    folder of the page and the captions.
+    provenance files; data: task -> its perturbed.parquet, for the texts of examples; absent: table
+    or technique that wasn't run -> {target, command}; templates: folder of the page and captions.
     """
 
     title: str
@@ -84,6 +87,7 @@ class Content:
     settings: dict[str, Any]
     templates: str
     records: dict[str, list[str]] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
     absent: dict[str, dict[str, str]] = field(default_factory=dict)
     paper: dict[str, Any] = field(default_factory=dict)
     folder: str = "."

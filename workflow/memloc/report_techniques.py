@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from memloc import report_components
 from memloc.report_parts import (
     Part,
     Section,
@@ -143,6 +144,7 @@ def build(content):
         ),
         Part("Techniques side by side", figures=pictures(content, "techniques")),
         *_matrices(content),
+        *report_components.parts(content),
         Part(
             "Largest error from one layer",
             figures=pictures(content, "one_layer"),
