@@ -67,6 +67,16 @@ def test_tables_keep_their_contract(finished):
     # never a made-up number.
     may_be_undefined = mcog.technique.isin(["probing", "rewinding-memorised"])
     assert (mcog.mcog.between(1, N_LAYERS) | may_be_undefined).all()
+
+
+def test_events_keep_their_contract(finished):
+    events = pd.read_csv(finished / "results/summary/events.tsv", sep="\t")
+    columns = ["task", "model", "source", "event", "layer", "sd", "n", "n_none", "n_undefined"]
+    assert list(events) == columns
+    probing = events.event.str.startswith("probing")
+    assert probing.sum() == 2 and (~probing).sum() == 3 * 3
+    counted = events.n + events.n_none + events.n_undefined
+    assert (counted[~probing] == 2).all()  # pairs of two classes
     for technique in TECHNIQUES.values():
         table = pd.read_csv(finished / RUN / technique.table, sep="\t")
         assert list(table) == technique.columns, technique.name

@@ -36,4 +36,7 @@ def test_natural_noise_without_corrections_reaches_the_report(tmp_path):
         assert (table.n_noisy == train.noisy.sum()).all()
     original = yaml.safe_load((run / "original/final/provenance.json").read_text())
     assert original["n_train"] == (~train.noisy).sum() and original["n_noisy"] == 0
+    events = pd.read_csv(run / "centroid_events.tsv", sep="\t")
+    assert events[events.event != "initiation"].layer.isna().all() and (events.n_noisy == 0).all()
+    assert events[events.event == "initiation"].layer.notna().all()
     assert (folder / "results/report.html").exists()
