@@ -113,7 +113,11 @@ def figure_names():
         for kind in kinds
         for model in MODELS
     ]
-    whole = ["one_layer", "mcog", *(["mcog_averages"] if COMPARED else [])]
+    whole = [
+        *(["one_layer"] if WINDOW_TECHNIQUES else []),
+        "mcog",
+        *(["mcog_averages"] if COMPARED else []),
+    ]
     figures += [dict(name=kind, kind=kind, wildcards={}) for kind in whole]
     if COMPARED:
         figures += [
