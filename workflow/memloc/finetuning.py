@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,11 +70,10 @@ def fine_tune(
         resolve_precision(computing.precision, device), computing.evaluation_batch_size
     )
     tokenizer = load_tokenizer(pretrained)
-    corpus = _corpus(data, labels, tokenizer, reading)
+    corpus = read_corpus(data, labels, tokenizer, reading)
     model = load_pretrained(pretrained, reading.class_names, seed)
     check_lengths(corpus, model, reading.max_length)
     (freeze_embeddings if train_layers else freeze_all_but_head)(model)
-    _require_room(model, places)
     identity = {
         "data": sha256(data),
         "labels": labels,
@@ -88,37 +87,54 @@ def fine_tune(
     run = FineTuning(
         model.to(device), corpus, recipe, computing, seed, places.scratch, identity, places.epochs
     )
-    outcome = run.run()
+    require_room(run, places)
+    run.run()
     facts = {
         "labels": labels,
-        "seed": seed,
-        "recipe": asdict(recipe),
         "reading": asdict(reading),
-        "precision": computing.precision,
         "device": device_name(device),
-        "n_train": len(corpus.train),
-        "n_noisy": int(corpus.train.noisy.sum()),
-        "n_cut": corpus.train.n_cut,
-        "memorised_epoch": outcome.memorised_epoch,
         "seconds": time.perf_counter() - started,
     }
-    write_tsv(pd.DataFrame(outcome.history), places.history, COLUMNS["history"])
-    _write_checkpoint(model, tokenizer, places.final, places.digest, facts)
-    if places.memorised and places.memorised_digest:
-        run.load_memorised()
-        _write_checkpoint(model, tokenizer, places.memorised, places.memorised_digest, facts)
-    for epoch, (folder, written) in places.epochs.items():
-        run.load_epoch(epoch)
-        _write_checkpoint(model, tokenizer, folder, written, facts | {"epoch": epoch})
-    if places.record:
-        write_json(places.record, {"versions": versions(), **facts})
-    _report(outcome.history[-1], outcome.memorised_epoch, recipe, labels)
+    write_results(run, tokenizer, places, facts)
     run.clear()
 
 
-def _corpus(
+def write_results(
+    run: FineTuning,
+    tokenizer: PreTrainedTokenizerBase,
+    places: Places,
+    facts: dict[str, Any],
+    columns: Sequence[str] = COLUMNS["history"],
+) -> None:
+    """Write what a finished run leaves: history, theta_O, theta_M2 or theta_F, theta_M1, and epochs."""
+    train, outcome = run.corpus.train, run.outcome
+    facts = {
+        **facts,
+        "seed": run.seed,
+        "recipe": asdict(run.recipe),
+        "precision": run.computing.precision,
+        "n_train": len(train),
+        "n_noisy": int(train.noisy.sum()),
+        "n_cut": train.n_cut,
+        "memorised_epoch": outcome.memorised_epoch,
+    }
+    write_tsv(pd.DataFrame(outcome.history), places.history, list(columns))
+    _write_checkpoint(run.model, tokenizer, places.final, places.digest, facts)
+    _report(outcome.history[-1], outcome.memorised_epoch, run.recipe, facts["labels"])
+    if places.memorised and places.memorised_digest:
+        run.load_memorised()
+        _write_checkpoint(run.model, tokenizer, places.memorised, places.memorised_digest, facts)
+    for epoch, (folder, written) in places.epochs.items():
+        run.load_epoch(epoch)
+        _write_checkpoint(run.model, tokenizer, folder, written, facts | {"epoch": epoch})
+    if places.record:
+        write_json(places.record, {"versions": versions(), **facts})
+
+
+def read_corpus(
     data: str | Path, labels: str, tokenizer: PreTrainedTokenizerBase, reading: Reading
 ) -> Corpus:
+    """Training and validation examples of a task, with its "original" or "perturbed" labels."""
     train, validation = (
         reading.examples(data, split, labels, tokenizer) for split in ("train", "validation")
     )
@@ -144,10 +160,10 @@ def check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> No
         )
 
 
-def _require_room(model: PreTrainedModel, places: Places) -> None:
+def require_room(run: FineTuning, places: Places) -> None:
     """Two checkpoints, and weights with optimiser moments of the epoch saved and the one before."""
-    everything = 4 * sum(p.numel() for p in model.parameters())
-    trained = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    everything = 4 * sum(p.numel() for p in run.model.parameters())
+    trained = 4 * sum(p.numel() for p in run.saved.values())
     checkpoints = (2 if places.memorised else 1) + len(places.epochs)
     needed = checkpoints * everything + (7 + len(places.epochs)) * trained
     require_space(places.scratch.parent, needed, "the checkpoints of this run")
