@@ -1,6 +1,6 @@
 """memloc: in which layers does a fine-tuned language model memorise?
 
-Targets: all (default), datasets, checkpoints, tables, figures, report, or any path under results/.
+Targets: all (default), datasets, checkpoints, control, tables, figures, report, or any path under results/.
 """
 
 from snakemake.utils import min_version
@@ -20,9 +20,11 @@ include: "rules/windows.smk"
 include: "rules/gradients.smk"
 include: "rules/probes.smk"
 include: "rules/centroids.smk"
+include: "rules/control_plan.smk"
 include: "rules/pictures.smk"
 include: "rules/report.smk"
 include: "rules/generalisation.smk"
+include: "rules/control.smk"
 include: "rules/explanation.smk"
 include: "rules/progression.smk"
 include: "rules/examples.smk"
@@ -53,6 +55,18 @@ rule checkpoints:
             task=config["tasks"],
             model=MODELS,
         ),
+
+
+rule control:
+    """The control setup (section 3.2): its models, tables and figures, and the page that shows them."""
+    input:
+        f"{RESULTS}/report.html",
+        [f"{SUMMARY}/{name}.tsv" for name in STAGE_TABLES["control"]],
+        [
+            f"{FIGURE}/{figure['name']}.{kind}"
+            for figure in control_figures()
+            for kind in ("pdf", "png")
+        ],
 
 
 rule tables:

@@ -286,13 +286,14 @@ def checked_windows(wildcards):
     return f"{RESULTS}/{wildcards.task}/perturbed.parquet"
 
 
-def layer_count(model):
-    """Layers of a model, which planning by layers needs to know."""
+def layer_count(model, setting):
+    """Layers of a model, which planning by layers needs to know; `setting` is what asks for it."""
     known = known_layers(model)
     if known is None:
         raise WorkflowError(
-            f"retraining.batch: {config['retraining']['batch']} plans by layers, and {model!r} "
-            f"isn't retrieved yet: set model_sources.{model}.layers, or use retraining.batch: auto"
+            f"{setting} plans by layers, and {model!r} isn't retrieved yet: set "
+            f"model_sources.{model}.layers, or retrieve the model first with target "
+            f"{RESOURCES}/models/{model}"
         )
     return known
 
@@ -302,7 +303,7 @@ def retrain_jobs(model):
     batch = config["retraining"]["batch"]
     if batch in ("auto", "all"):
         return ["all"]
-    layers = range(1, layer_count(model) + 1)
+    layers = range(1, layer_count(model, f"retraining.batch: {batch}") + 1)
     if batch == "start":
         return [f"from-{start}" for start in layers]
     return [f"{start}-{end}" for start in layers for end in layers if start <= end]

@@ -138,6 +138,14 @@ onstart:
     compare_slots()
 
 
+def budgeted_tasks():
+    """The study's tasks, and those that the control setup adds."""
+    names = [*config["tasks"]]
+    if "control" in [*STAGES, *requested()]:
+        names += [config["control"]["auxiliary"], *control_tasks()]
+    return {name: TASKS[name] for name in dict.fromkeys(names)}
+
+
 def whole_study():
     """What the budget of the whole study hangs on, as keywords of `write_budget`."""
     places = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget")
@@ -148,7 +156,7 @@ def whole_study():
         config={key: value for key, value in config.items() if key not in places},
         tasks={
             name: {key: task[key] for key in described if key in task}
-            for name, task in TASKS.items()
+            for name, task in budgeted_tasks().items()
         },
         folders={"results": RESULTS, "resources": RESOURCES},
         patterns=planning.benchmark_patterns(workflow),

@@ -227,21 +227,36 @@ def generalisation_figures():
     return [dict(name="generalisation", kind="generalisation", wildcards={}), *maps]
 
 
+def finished(stage):
+    """Whether a stage's tables are there."""
+    return all(Path(f"{SUMMARY}/{name}.tsv").exists() for name in STAGE_TABLES[stage])
+
+
+def requested():
+    """Stages asked for by their own target, once the plan is being made."""
+    asked_for = planning.targets(workflow)
+    return [s for s in ON_REQUEST if s not in STAGES and s in asked_for]
+
+
 # Further parts of the study (config's stages): the summary tables that each adds, and functions
 # that list its figures as figure_names does.
 STAGE_TABLES = {
     "centroids": ["events", "centroids"],
     "generalisation": ["generalisation"],
-    "control": ["control_accuracy", "gradient_variants"],
+    "control": CONTROL_TABLES,
     "progression": ["progression"],
 }
 STAGE_FIGURES = {
+    "control": control_figures,
     "centroids": explanation_figures,
     "generalisation": generalisation_figures,
     "progression": progression_figures,
 }
 # Stages of this study: epochs that are kept make one.
 STAGES = [*config["stages"], *(["progression"] if KEPT_EPOCHS else [])]
+# Stages that are targets of their own, and stay on the page once they have been run.
+ON_REQUEST = ["control"]
+STAGES += [stage for stage in ON_REQUEST if stage not in STAGES and finished(stage)]
 FIGURES_LIST = figure_names()
 FIGURES_LIST += [
     figure
@@ -263,6 +278,21 @@ SUMMARY_TABLES += [table for stage in STAGES for table in STAGE_TABLES.get(stage
 if "probing" in TECHNIQUE_TABLES and "events" not in SUMMARY_TABLES:
     SUMMARY_TABLES.append("events")  # those of probes
 SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
+
+
+def page_tables():
+    """Names of the tables on the page: the study's, and those of stages that were asked for."""
+    return SUMMARY_TABLES + [t for stage in requested() for t in STAGE_TABLES[stage]]
+
+
+def page_figures():
+    """The figures on the page, likewise."""
+    return FIGURES_LIST + [f for stage in requested() for f in STAGE_FIGURES[stage]()]
+
+
+def page_files(kind):
+    """Their files of a kind, pdf or png."""
+    return [f"{FIGURE}/{figure['name']}.{kind}" for figure in page_figures()]
 
 
 wildcard_constraints:
@@ -347,7 +377,7 @@ def absent():
         table: {"target": f"{SUMMARY}/{table}.tsv", "command": asked("stages", stage)}
         for stage, tables in STAGE_TABLES.items()
         for table in tables
-        if table not in SUMMARY_TABLES
+        if table not in page_tables()
     }
     if "swapping" not in STUDIED:
         missing["examples"] = {

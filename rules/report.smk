@@ -265,12 +265,12 @@ use rule figure_matrix as figure_correlations with:
 rule report:
     """The page of results."""
     input:
-        unpack(lambda w: dict(zip(SUMMARY_TABLES, SUMMARIES))),
+        unpack(lambda w: {name: f"{SUMMARY}/{name}.tsv" for name in page_tables()}),
         perturbed=page_content()["data"].values(),
         tasks=rules.task_table.output[0],
         budget=rules.budget.output[0],
-        png=[path for path in FIGURES if path.endswith(".png")],
-        pdf=[path for path in FIGURES if path.endswith(".pdf")],
+        png=lambda w: page_files("png"),
+        pdf=lambda w: page_files("pdf"),
     output:
         page=f"{RESULTS}/report.html",
         cost=f"{SUMMARY}/cost.tsv",
@@ -286,9 +286,11 @@ rule report:
         mem_mb=mem(2000),
         runtime=minutes(10),
     params:
-        content=page_content(),
-        pictures=[{k: f[k] for k in ("kind", "wildcards")} for f in FIGURES_LIST],
-        tables=[*SUMMARY_TABLES, "tasks"],
+        content=lambda w: page_content(),
+        pictures=lambda w: [
+            {k: f[k] for k in ("kind", "wildcards")} for f in page_figures()
+        ],
+        tables=lambda w: [*page_tables(), "tasks"],
         records=provenance_files(),
         benchmarks=BENCHMARK(RESULTS),
         finished=lambda w: planning.benchmark_patterns(workflow),

@@ -64,6 +64,11 @@ def gpu_jobs_at_once(workflow: Any) -> int | None:
     return _number(workflow.global_resources.get("gpu"))
 
 
+def targets(workflow: Any) -> set[str]:
+    """What this command asks for, rules or files; nothing while the workflow is still read."""
+    return set(workflow.dag_settings.targets) if workflow.dag_settings else set()
+
+
 def watch(workflow: Any, text: Callable[[], str]) -> None:
     """Have a dry run end with `text()`."""
     if is_driver(workflow):

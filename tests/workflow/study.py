@@ -89,6 +89,7 @@ def write_study(folder: Path, **changes) -> Path:
         "models": ["tiny"],
         "model_sources": {"tiny": {"folder": "tiny-bert"}},
         "model_seeds": [1],
+        "stages": ["centroids", "generalisation"],
         "data": {"max_length": 16},
         "training": {"epochs": 3, "learning_rate": 0.01, "memorised_above": 0.6},
         "generalisation": {"halves": 2, "splits": "pairs", "epochs": 2, "learning_rate": 0.01},

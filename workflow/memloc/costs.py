@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memloc.control_plan import pair_of
 from memloc.errors import MemlocError
 from memloc.rates import Rate
 from memloc.sizes import ModelSize, Sizes, TaskSize
@@ -148,6 +149,21 @@ def training(facts: Facts, backward: int = 2) -> Work:
     step = passes(facts, task.train, recipe["batch_size"], facts.model.layers, mixed=True)
     epoch = step * (1 + backward) + prediction(facts, task.train + task.validation)
     return epoch * recipe["epochs"] + Work(seconds=START)
+
+
+def control_training(facts: Facts) -> Work:
+    """Batches of both tasks: the auxiliary one trains all layers, the other those of its pair."""
+    control = facts.settings["control"]
+    recipe = {**facts.settings["training"], **control["training"]}
+    other = Facts({**facts.wildcards, "task": control["auxiliary"]}, facts.sizes)
+    layers, pair = facts.model.layers, facts.wildcards.get("pair")
+    # gradients pass through all layers from the pair upwards, and its weights have some too
+    backward = layers - pair_of(pair)[0] + 3 if pair else 0
+    epoch = Work()
+    for part, passed in ((facts, layers + backward), (other, 3 * layers)):
+        epoch += passes(part, part.task.train, recipe["batch_size"], passed, mixed=True)
+        epoch += prediction(part, part.task.train + part.task.validation)
+    return epoch * recipe["epochs"] + Work(seconds=2 * START)
 
 
 def head_training(facts: Facts) -> Work:
@@ -353,6 +369,7 @@ def models_memory(count: int) -> Callable[[Facts], float]:
 
 
 RUN = dict(bytes_of=model_bytes, megabytes=training_memory, on_device=True, account=MAIN)
+CONTROL_RUN = {**RUN, "account": CONTROL}
 STAGES: dict[str, Stage] = {
     "retrieve_task": Stage(constant(20), bytes_of=data_bytes, megabytes=lambda facts: 2000),
     "perturb_task": Stage(constant(SCRIPT + 2), bytes_of=data_bytes),
@@ -361,6 +378,12 @@ STAGES: dict[str, Stage] = {
     "train_original": Stage(training, scratch=training_state, **RUN),
     "train_perturbed": Stage(training, scratch=training_state, **RUN),
     "train_frozen": Stage(head_training, scratch=head_state, **RUN),
+    "control_original": Stage(control_training, scratch=training_state, **CONTROL_RUN),
+    "control_perturbed": Stage(control_training, scratch=training_state, **CONTROL_RUN),
+    "control_frozen": Stage(control_training, scratch=training_state, **CONTROL_RUN),
+    "summarise_control": Stage(constant(SCRIPT + 2)),
+    "summarise_control_training": Stage(constant(SCRIPT + 2)),
+    "summarise_variants": Stage(constant(SCRIPT + 2)),
     "split_half": Stage(constant(SCRIPT), bytes_of=half_bytes),
     "train_half": Stage(
         half_training,

@@ -75,6 +75,18 @@ KINDS = {
         "Dot plots: the layer at which noisy examples turn and the layer from which classes are "
         "told apart, by task and model, from centroids and from probes.",
     ),
+    "control_accuracy": Kind(
+        "figures_control", "control",
+        "Dot plots: accuracy@1 and accuracy@2 of each technique, and by pair of layers.",
+    ),
+    "control_weights": Kind(
+        "figures_control", "control",
+        "Line plots: layer weights of each technique by pair of layers, for {names}.",
+    ),
+    "gradient_variants": Kind(
+        "figures_control", "control",
+        "Line plots: gradient norms by layer after each step of post-processing, for {names}.",
+    ),
     "correlations": Kind(
         "figures_correlations", "correlations",
         "Heat maps: Spearman's rho between techniques and between models ({names}).",

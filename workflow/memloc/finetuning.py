@@ -106,7 +106,7 @@ def write_results(
     facts: dict[str, Any],
     columns: Sequence[str] = COLUMNS["history"],
 ) -> None:
-    """Write what a finished run leaves: history, theta_O, theta_M2 or theta_F, theta_M1, and epochs."""
+    """Write what a finished run leaves: its history, and its checkpoints."""
     train, outcome = run.corpus.train, run.outcome
     facts = {
         **facts,

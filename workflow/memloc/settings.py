@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from memloc.control_plan import tasks_under_test
 from memloc.errors import MemlocError
 from memloc.files import sha256
 from memloc.techniques import TECHNIQUES
@@ -62,6 +63,7 @@ def check_config(config: Config, schema: str | Path) -> None:
             f"choose from: it must be below probing.epochs = {probing['epochs']}"
         )
     _check_kept_epochs(config)
+    _check_control(config)
     for name in config["tasks"]:
         if name in FOLDERS:
             raise MemlocError(
@@ -113,6 +115,21 @@ def _check_kept_epochs(config: Config) -> None:
                 f"configuration: training.keep_epochs: {model!r} trains for {epochs} epochs, so "
                 f"there is no epoch {late[0]}; lower it, or raise training.epochs"
             )
+
+
+def _check_control(config: Config) -> None:
+    """Raise MemlocError where the control setup contradicts itself, whatever the study's tasks."""
+    control = config["control"]
+    if control["tasks"] != "auto":
+        try:
+            tasks_under_test(control, config["tasks"])
+        except MemlocError as error:
+            raise MemlocError(f"configuration: {error}") from None
+    if "keep_epochs" in control["training"]:
+        raise MemlocError(
+            "configuration: control.training.keep_epochs: no epochs of control models are kept; "
+            "set training.keep_epochs for those of the main study"
+        )
 
 
 def _faults(config: Config, schema: str | Path) -> Iterator[jsonschema.ValidationError]:

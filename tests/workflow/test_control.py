@@ -1,0 +1,107 @@
+"""The control setup on a tiny model: what its target makes, and what its checks refuse."""
+
+import re
+
+import pandas as pd
+import pytest
+import yaml
+from transformers import AutoModelForSequenceClassification
+
+from study import ROOT, planned, snakemake, write_study, write_task
+
+SUMMARY = "results/summary"
+CONTROL = {
+    "auxiliary": "aid",
+    "auxiliary_learning_rate": 1.0e-3,
+    "validation_tasks": ["other"],
+    "learning_rates": [0.02],
+    "training": {"epochs": 2},
+}
+
+
+def control_study(folder, **changes):
+    write_study(
+        folder,
+        tasks=["toy", "other"],
+        techniques=["swapping", "gradients"],
+        stages=[],
+        **{"control": CONTROL, **changes},
+    )
+    write_task(folder / "my-tasks", "other")
+    write_task(folder / "my-tasks", "aid", ("a", "b", "c"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The tiny study with its control setup, asked for by its target."""
+    folder = control_study(tmp_path_factory.mktemp("control"))
+    snakemake(folder, "control")
+    return folder
+
+
+def test_the_target_makes_tables_figures_and_the_page(finished):
+    accuracy = pd.read_csv(finished / SUMMARY / "control_accuracy.tsv", sep="\t")
+    assert set(accuracy.technique) == {"swapping", "gradients"}
+    assert set(accuracy.pair) == {"layers1-2"} and set(accuracy.k) == {1, 2}
+    assert (accuracy.chance == 1).all()  # two layers of two
+    assert (accuracy.accuracy == 1).all()
+    assert set(accuracy[accuracy.role == "validation"].task) == {"other"}
+    variants = pd.read_csv(finished / SUMMARY / "gradient_variants.tsv", sep="\t")
+    assert len(variants) == 8 * 2 and variants.paper.isna().all()
+    training = pd.read_csv(finished / SUMMARY / "control_training.tsv", sep="\t")
+    assert len(training) == 2 * 3 and set(training.pair) == {"layers1-2", "frozen"}
+    assert set(training.learning_rate) <= {0.01, 0.02}
+    assert (training[training.pair == "frozen"].rates_tried == 1).all()
+    page = (finished / "results/report.html").read_text()
+    assert "figure-control_accuracy" in page and "figure-gradient_variants_tiny" in page
+    assert "A random guess gets" in page or "a random guess gets" in page
+    assert not [p for p in (finished / "results/.scratch").rglob("*") if p.is_file()]
+
+
+def test_control_models_are_read_by_from_pretrained(finished):
+    folder = finished / "results/toy/tiny/control"
+    for name in ("layers1-2/original/final", "layers1-2/perturbed/memorised", "frozen/final"):
+        model = AutoModelForSequenceClassification.from_pretrained(folder / name)
+        assert model.config.id2label == {0: "yes", 1: "no"}
+
+
+def test_the_page_keeps_what_was_asked_for_once(finished):
+    assert planned(finished) == {}
+    assert planned(finished, "control") == {}
+
+
+def test_without_the_target_the_page_says_how_to_get_it(tmp_path):
+    plan = planned(control_study(tmp_path))
+    assert "report" in plan and not [name for name in plan if name.startswith("control")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "target", "words"),
+    [
+        ({"auxiliary": "toy", "tasks": ["toy"]}, "all", ["control.auxiliary", "'toy'", "another"]),
+        ({"pairs": [[2, 3]]}, "control", ["control.pairs", "[2, 3]", "model of 2"]),
+        ({"pairs": [[1, 3]]}, "control", ["control.pairs", "[1, 3]", "neighbouring"]),
+        ({"validation_tasks": ["mrpc"]}, "control", ["validation_tasks", "'mrpc'", "toy, other"]),
+        ({}, "results/aid/tiny/control/frozen/final", ["control.auxiliary", "'aid'"]),
+        ({}, "results/toy/tiny/control/layers2-3/swap.tsv", ["[2, 3]", "within 1 to 2"]),
+        ({"training": {"keep_epochs": [1]}}, "all", ["control.training.keep_epochs"]),
+        ({"auxiliary": "nothing"}, "control", ["nothing"]),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, changes, target, words):
+    folder = control_study(tmp_path, control={**CONTROL, **changes})
+    study = yaml.safe_load((folder / "study.yaml").read_text())
+    study["model_sources"]["tiny"]["layers"] = 2
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    done = snakemake(folder, "--dry-run", "--", target, check=False)
+    assert done.returncode, done.stdout
+    for word in words:
+        assert word in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_the_papers_study_includes_the_control_setup():
+    text = (ROOT / "config.yaml").read_text()
+    assert "control" in yaml.safe_load(text)["stages"]
+    assert re.search(r"validation_tasks: \[mrpc, trec\]", text)

@@ -1,0 +1,90 @@
+"""Which models the control setup consists of (section 3.2), and what its configuration may say.
+
+Snakemake imports this module while it plans: no torch, no pandas.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from memloc.errors import MemlocError
+
+Pair = tuple[int, int]
+TEST, VALIDATION = "test", "validation"
+
+
+def pair_name(pair: Sequence[int]) -> str:
+    """How a pair is called in paths and tables: "layers6-7"."""
+    return f"layers{pair[0]}-{pair[1]}"
+
+
+def pair_of(name: str) -> Pair:
+    """The layers of a pair by its name."""
+    first, _, second = name.removeprefix("layers").partition("-")
+    return int(first), int(second)
+
+
+def automatic_pairs(n_layers: int) -> list[Pair]:
+    """The first two, the middle two and the last two layers, each pair once."""
+    if n_layers < 2:
+        raise MemlocError(f"control: a model of {n_layers} layer(s) has no pair of layers")
+    starts = (1, n_layers // 2, n_layers - 1)
+    return list(dict.fromkeys((start, start + 1) for start in starts))
+
+
+def check_pair(pair: Sequence[int], n_layers: int) -> Pair:
+    """The pair, if it is two neighbours among the model's layers; else MemlocError."""
+    first, second = pair
+    if not (first >= 1 and second == first + 1 and second <= n_layers):
+        raise MemlocError(
+            f"control.pairs: [{first}, {second}]: a pair is two neighbouring layers of a model of "
+            f"{n_layers}, such as [1, 2]; set control.pairs to auto or to pairs within 1 to "
+            f"{n_layers}"
+        )
+    return first, second
+
+
+def model_pairs(control: Mapping[str, Any], n_layers: int) -> list[Pair]:
+    """The pairs of a model, as config's `control` says."""
+    if control["pairs"] == "auto":
+        return automatic_pairs(n_layers)
+    return [check_pair(pair, n_layers) for pair in control["pairs"]]
+
+
+def tasks_under_test(control: Mapping[str, Any], studied: Collection[str]) -> dict[str, str]:
+    """Role ("validation" or "test") of each task under test, in order.
+
+    Raises MemlocError where the auxiliary task is under test, where nothing is, and for validation
+    tasks that aren't.
+    """
+    auxiliary = control["auxiliary"]
+    chosen = control["tasks"]
+    if chosen == "auto":
+        chosen = [task for task in studied if task != auxiliary]
+    check_auxiliary(control, chosen)
+    if not chosen:
+        raise MemlocError(
+            f"control.tasks: auto leaves no task under test beside the auxiliary {auxiliary!r}; "
+            "name further tasks, or another control.auxiliary"
+        )
+    for task in control["validation_tasks"]:
+        if task not in chosen:
+            raise MemlocError(
+                f"control.validation_tasks: {task!r} is not under test ({', '.join(chosen)}); name "
+                "it in tasks or control.tasks, change control.validation_tasks ([] for none), or "
+                "leave control out of stages"
+            )
+    return {t: VALIDATION if t in control["validation_tasks"] else TEST for t in chosen}
+
+
+def check_auxiliary(control: Mapping[str, Any], tasks: Collection[str]) -> None:
+    """Raise MemlocError when the auxiliary task is one of those under test."""
+    if control["auxiliary"] in tasks:
+        raise MemlocError(
+            f"control.auxiliary: {control['auxiliary']!r} can't be under test too: its original "
+            "labels train all layers; name another control.auxiliary or other control.tasks"
+        )
+
+
+def higher_rates(control: Mapping[str, Any], first: float) -> list[float]:
+    """Learning rates to try after the first one, rising."""
+    return sorted(rate for rate in control["learning_rates"] if rate > first)

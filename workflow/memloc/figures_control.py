@@ -1,0 +1,216 @@
+"""Figures of the control setup: Figure 2, the weights behind it, and Figure 21."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from memloc.control_plan import VALIDATION, pair_of
+from memloc.figures_common import (
+    grid_of,
+    handles_of,
+    label_of,
+    offsets_of,
+    present,
+    technique_label,
+)
+from memloc.gradient_variants import gradient_weights
+from memloc.style import LAYER_WIDTH, layer_ticks, look, task_styles
+from memloc.techniques import TECHNIQUES
+
+PLACES = ("first", "middle", "last")
+PLACE_MARKS = {"first": ("#0072b2", "o", "-"), "middle": ("#d17a00", "s", "--"),
+               "last": ("#8b1a4f", "^", "-.")}  # fmt: skip
+BAR = "#333333"
+STEPS = (
+    ("L1", "not post-processed"), ("L1-frozen", "÷ frozen"), ("L1-clean", "− clean"),
+    ("L1-clean-frozen", "− clean, ÷ frozen"),
+)  # fmt: skip
+
+
+def short_label(name):
+    return TECHNIQUES[name].short if name in TECHNIQUES else technique_label(name)
+
+
+def place_of(pair, n_layers):
+    """Where a pair of layers is: first, middle or last."""
+    first, second = pair_of(pair)
+    if first == 1:
+        return PLACES[0]
+    return PLACES[2] if second == n_layers else PLACES[1]
+
+
+def control_accuracy(frame, tasks):
+    """Figure 2: accuracy@1, accuracy@2, and accuracy@2 by where the pair of layers is.
+
+    `frame` is summary/control_accuracy.tsv.
+    """
+    styles = task_styles(tasks)
+    techniques = present(TECHNIQUES, frame["technique"])
+    names = [t for t in styles if t in set(frame["task"])]
+    with look():
+        width = max(2.2, 0.42 * len(techniques) + 0.7)
+        figure, grid = grid_of(1, 3, width, 2.9, sharey=True)
+        figure.set_size_inches(3 * width + 1.6, 3.2)
+        for axes, k in zip(grid[0], (1, 2), strict=False):
+            _accuracy_panel(axes, frame[frame["k"] == k], techniques, names, styles)
+            axes.set_title(f"accuracy@{k}")
+        last = grid[0][2]
+        marks = _place_panel(last, frame[frame["k"] == 2], techniques)
+        last.set_title("accuracy@2 by pair")
+        for axes in grid[0]:
+            axes.axhline(frame["chance"].mean(), color="#555555", lw=0.8, ls=":")
+            axes.set_xticks(
+                range(len(techniques)), [short_label(t) for t in techniques], rotation=40,
+                ha="right",
+            )  # fmt: skip
+            axes.set_xlim(-0.5, len(techniques) - 0.5)
+            axes.set_ylim(-0.05, 1.05)
+            axes.grid(axis="x", visible=False)
+        grid[0][0].set_ylabel("share of the right layers")
+        chance = plt.Line2D([], [], color="#555555", lw=0.8, ls=":", label="random guess")
+        handles = [*handles_of(names, styles), *marks, chance]
+        figure.legend(handles=handles, loc="outside right center")
+    return figure
+
+
+def _accuracy_panel(axes, part, techniques, names, styles):
+    means = part.groupby(["technique", "task", "role"])["accuracy"].mean().reset_index()
+    offsets = dict(zip(names, offsets_of(len(names)), strict=True))
+    for x, technique in enumerate(techniques):
+        for row in means[means["technique"] == technique].itertuples():
+            style, hollow = styles[row.task], row.role == VALIDATION
+            axes.plot(
+                x + offsets[row.task], row.accuracy, ls="", marker=style.marker,
+                color=style.colour, mfc="white" if hollow else style.colour,
+            )  # fmt: skip
+        scored = part[(part["technique"] == technique) & (part["role"] != VALIDATION)]
+        if len(scored):
+            axes.hlines(scored["accuracy"].mean(), x - 0.4, x + 0.4, color=BAR, lw=1.8)
+
+
+def _place_panel(axes, part, techniques):
+    """Means by place of the pair, over the tasks that score techniques; legend handles."""
+    scored = part[part["role"] != VALIDATION]
+    part = scored if len(scored) else part
+    places = [place_of(*row) for row in zip(part["pair"], part["n_layers"], strict=True)]
+    means = part.assign(place=places).groupby(["technique", "place"])["accuracy"].mean()
+    shown = present(PLACES, places)
+    for place, offset in zip(shown, offsets_of(len(shown), 0.5), strict=True):
+        colour, marker, _ = PLACE_MARKS[place]
+        values = [means.get((technique, place), np.nan) for technique in techniques]
+        axes.plot(np.arange(len(techniques)) + offset, values, ls="", marker=marker, color=colour)
+    return [
+        plt.Line2D([], [], ls="", color=PLACE_MARKS[p][0], marker=PLACE_MARKS[p][1],
+                   label=f"{p} two layers")
+        for p in shown
+    ]  # fmt: skip
+
+
+def control_weights(frame, tasks, models, model):
+    """Layer weights of one model: a row per technique, a column per pair, a line per task."""
+    chosen = frame[frame["model"] == model]
+    styles = task_styles(tasks)
+    names = [t for t in styles if t in set(chosen["task"])]
+    techniques = present(TECHNIQUES, chosen["technique"])
+    pairs = sorted(set(chosen["pair"]), key=pair_of)
+    n_layers = int(chosen["layer"].max())
+    width = max(1.9, LAYER_WIDTH * n_layers)
+    with look():
+        figure, grid = grid_of(len(techniques), len(pairs), width, 1.3, sharex=True, sharey=True)
+        figure.set_size_inches(width * len(pairs) + 0.8, 1.3 * len(techniques) + 1.0)
+        for row, technique in zip(grid, techniques, strict=True):
+            for axes, pair in zip(row, pairs, strict=True):
+                _shade(axes, pair)
+                cell = chosen[(chosen["technique"] == technique) & (chosen["pair"] == pair)]
+                for name in names:
+                    lines = cell[cell["task"] == name].sort_values("layer")
+                    if lines.empty or not lines["weight_raw"].max() > 0:
+                        continue
+                    scaled = lines["weight_raw"] / lines["weight_raw"].max()
+                    style = styles[name]
+                    axes.plot(lines["layer"], scaled, color=style.colour, marker=style.marker, ms=3)
+                axes.set_ylim(-0.05, 1.08)
+                layer_ticks(axes.xaxis, n_layers)
+            row[0].set_ylabel(short_label(technique))
+        for axes, pair in zip(grid[0], pairs, strict=True):
+            axes.set_title("layers {} and {}".format(*pair_of(pair)))
+        for axes in grid[-1]:
+            axes.set_xlabel("layer")
+        handles = handles_of(names, styles)
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
+        figure.suptitle(label_of(models, model), fontsize=10)
+    return figure
+
+
+def _shade(axes, pair):
+    first, second = pair_of(pair)
+    axes.axvspan(first - 0.5, second + 0.5, color="#f0e6c8", zorder=0, lw=0)
+
+
+def gradient_variants(tables, runs, tasks, models, model):
+    """Figure 21 for one model: a row per validation task, a line per pair of layers.
+
+    `tables` are the gradients.tsv of `runs`. The frozen counterpart's norms are those of noisy
+    examples over the ratio of the two.
+    """
+    chosen = [
+        (run, table) for run, table in zip(runs, tables, strict=True) if run["model"] == model
+    ]
+    names = present(task_styles(tasks), [run["task"] for run, _ in chosen])
+    n_layers = int(chosen[0][1]["layer"].max())
+    columns = ["frozen, norm", "noisy, norm", *(title for _, title in STEPS)]
+    width = max(1.5, 0.12 * n_layers + 0.3)
+    with look():
+        figure, grid = grid_of(len(names), len(columns), width, 1.5, sharex=True)
+        figure.set_size_inches(width * len(columns) + 0.6, 1.5 * len(names) + 0.9)
+        for row, name in zip(grid, names, strict=True):
+            for run, table in chosen:
+                if run["task"] == name:
+                    _variant_lines(row, table, run["pair"], n_layers)
+            row[0].set_ylabel(f"{label_of(tasks, name)}\nrelative norm")
+            row[2].set_ylabel("layer weight")
+            top = max(axes.get_ylim()[1] for axes in row[2:])
+            for axes in row[2:]:
+                axes.set_ylim(0, top)
+        for axes, title in zip(grid[0], columns, strict=True):
+            axes.set_title(title, fontsize=7.5)
+        for axes in grid[-1]:
+            axes.set_xlabel("layer")
+        for axes in grid.flat:
+            step = 1 if n_layers <= 8 else 2
+            axes.set_xticks(range(1, n_layers + 1, step))
+        pairs = sorted({run["pair"] for run, _ in chosen}, key=pair_of)
+        handles = [_pair_handle(pair, n_layers) for pair in pairs]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        figure.suptitle(label_of(models, model), fontsize=10)
+    return figure
+
+
+def _variant_lines(row, table, pair, n_layers):
+    noisy = gradient_weights(table, "L1")["weight_raw"].to_numpy(float)
+    ratio = gradient_weights(table, "L1-frozen")["weight_raw"].to_numpy(float)
+    frozen = np.divide(noisy, ratio, out=np.full_like(noisy, np.nan), where=ratio > 0)
+    series = [frozen / np.nanmax(frozen), noisy / noisy.max()]
+    series += [gradient_weights(table, variant)["weight"].to_numpy(float) for variant, _ in STEPS]
+    right = [layer - 1 for layer in pair_of(pair)]
+    colour, marker, line = PLACE_MARKS[place_of(pair, n_layers)]
+    layers = np.arange(1, n_layers + 1)
+    for axes, values in zip(row, series, strict=True):
+        axes.plot(layers, values, color=colour, ls=line, lw=1)
+        axes.plot(layers[right], values[right], color=colour, marker=marker, ls="", ms=4)
+
+
+def _pair_handle(pair, n_layers):
+    colour, marker, line = PLACE_MARKS[place_of(pair, n_layers)]
+    label = "layers {} and {}".format(*pair_of(pair))
+    return plt.Line2D([], [], color=colour, marker=marker, ls=line, label=label)
+
+
+DRAW = {
+    "control_accuracy": lambda given: control_accuracy(given.read("control_accuracy"), given.tasks),
+    "control_weights": lambda given: control_weights(
+        given.read("control_weights"), given.tasks, given.models, given.model
+    ),
+    "gradient_variants": lambda given: gradient_variants(
+        given.read("runs"), given.runs, given.tasks, given.models, given.model
+    ),
+}
