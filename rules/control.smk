@@ -17,8 +17,9 @@ rule control_original:
         pretrained=ancient(f"{RESOURCES}/models/{{model}}"),
         pretrained_digest=f"{RESOURCES}/models/{{model}}.sha256",
     output:
-        final=directory(f"{CONTROL}/{{pair}}/original/final"),
+        final=kept("theta_O", directory(f"{CONTROL}/{{pair}}/original/final")),
         digest=f"{CONTROL}/{{pair}}/original/final.sha256",
+        record=f"{CONTROL}/{{pair}}/original/final.provenance.json",
         history=f"{CONTROL}/{{pair}}/original/history.tsv",
     log:
         LOG(f"{CONTROL}/{{pair}}/original/training.log"),
@@ -42,9 +43,10 @@ rule control_original:
 use rule control_original as control_perturbed with:
     """theta_M1 and theta_M2 of a pair of layers: perturbed labels change the pair."""
     output:
-        final=directory(f"{CONTROL}/{{pair}}/perturbed/final"),
+        final=kept("theta_M2", directory(f"{CONTROL}/{{pair}}/perturbed/final")),
         digest=f"{CONTROL}/{{pair}}/perturbed/final.sha256",
-        memorised=directory(f"{CONTROL}/{{pair}}/perturbed/memorised"),
+        record=f"{CONTROL}/{{pair}}/perturbed/final.provenance.json",
+        memorised=kept("theta_M1", directory(f"{CONTROL}/{{pair}}/perturbed/memorised")),
         memorised_digest=f"{CONTROL}/{{pair}}/perturbed/memorised.sha256",
         history=f"{CONTROL}/{{pair}}/perturbed/history.tsv",
     log:
@@ -60,8 +62,9 @@ use rule control_original as control_perturbed with:
 use rule control_original as control_frozen with:
     """theta_F of the control setup: perturbed labels change the task's head alone."""
     output:
-        final=directory(f"{CONTROL}/frozen/final"),
+        final=kept("theta_F", directory(f"{CONTROL}/frozen/final")),
         digest=f"{CONTROL}/frozen/final.sha256",
+        record=f"{CONTROL}/frozen/final.provenance.json",
         history=f"{CONTROL}/frozen/history.tsv",
     log:
         LOG(f"{CONTROL}/frozen/training.log"),
@@ -103,7 +106,7 @@ rule summarise_control_training:
     """Outcome of every training run of the control setup, and the learning rate it took."""
     input:
         histories=lambda w: control_training_paths("history.tsv"),
-        checkpoints=lambda w: ancient(control_training_paths("final")),
+        records=lambda w: control_training_paths("final.provenance.json"),
     output:
         control_training=f"{SUMMARY}/control_training.tsv",
     log:

@@ -420,6 +420,10 @@ def provenance_files():
             )
             for path in run_paths(f"{RUN}/{record}", tasks=[task])
         ]
+        + [
+            f"{RESULTS}/{task}/*/control/{models}/final.provenance.json"
+            for models in ("frozen", "*/original", "*/perturbed")
+        ]
         for task in config["tasks"]
     }
 

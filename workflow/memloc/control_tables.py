@@ -99,9 +99,9 @@ def write_control_training(
     runs: Sequence[Mapping[str, Any]],
     output: str | Path,
 ) -> None:
-    """Write control_training.tsv: a row per control model, from histories and checkpoints."""
+    """Write control_training.tsv: a row per control model, from histories and records."""
     rows = [
-        training_row(read_tsv(history), read_json(Path(folder) / "provenance.json"), run)
-        for history, folder, run in zip(histories, records, runs, strict=True)
+        training_row(read_tsv(history), read_json(record), run)
+        for history, record, run in zip(histories, records, runs, strict=True)
     ]
     write_tsv(pd.DataFrame(rows), output, TRAINING)

@@ -8,7 +8,7 @@ with job(snakemake):
     if snakemake.rule == "summarise_control_training":
         write_control_training(
             snakemake.input.histories,
-            snakemake.input.checkpoints,
+            snakemake.input.records,
             params.runs,
             outputs["control_training"],
         )
