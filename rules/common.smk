@@ -17,6 +17,7 @@ sys.path.insert(0, str(WORKFLOW))
 # Scripts run in processes of their own, and find the library and each other this way.
 os.environ.update(
     PYTHONPATH=os.pathsep.join([str(WORKFLOW), str(WORKFLOW / "scripts")]),
+    MEMLOC_DRIVER=str(os.getpid()),  # jobs end with it
 )
 
 from leftovers import leftover_jobs, leftover_refusal

@@ -416,8 +416,9 @@ def test_the_table_has_a_row_per_stage_span_and_chain(config, tasks, tmp_path):
 # --- calibrated by its first half, the second half within 30 % ---------------------------------
 
 
-def test_the_later_half_of_a_recorded_demo_is_predicted():
-    predicted, actual = later_half(read_record())["all"]
+@pytest.mark.parametrize("by_stage", [True, False])
+def test_the_later_half_of_a_recorded_demo_is_predicted(by_stage):
+    predicted, actual = later_half(read_record(), by_stage)["all"]
     assert predicted == pytest.approx(actual, rel=0.3)
 
 

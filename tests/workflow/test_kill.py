@@ -40,7 +40,11 @@ def start(folder: Path) -> subprocess.Popen:
     process = subprocess.Popen(
         [*command, "--rerun-incomplete", "--", TARGET],
         cwd=folder,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "MEMLOC_ORPHANS": "run",
+        },
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import lifeline
 from memloc.alone import alone
 from memloc.errors import MemlocError
 from memloc.files import full_disk, is_full, sha256
 from memloc.slots import own_gpu
 
 FORMAT = "%(asctime)s {job}  %(message)s"
+lifeline.hold()  # before anything that takes long is imported
 
 
 class LogFile(logging.FileHandler):
