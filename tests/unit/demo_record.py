@@ -52,6 +52,7 @@ def demo_patterns() -> dict[str, tuple[str, list[str]]]:
             resource_settings=ResourceSettings(cores=1),
             config_settings=ConfigSettings(configfiles=[DEMO]),
             snakefile=ROOT / "Snakefile",
+            workdir=ROOT,
         )
         workflow = plan._workflow
         import planning
@@ -114,7 +115,7 @@ if __name__ == "__main__":
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT)
     parser.add_argument("--print", action="store_true", help="leave the record as it is")
     chosen = parser.parse_args()
-    measured = measure(chosen.folder)
+    measured = measure(chosen.folder.resolve())
     if not chosen.print:
         write_record(measured)
     show("the later half of every stage's jobs:", later_half(measured))

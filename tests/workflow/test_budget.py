@@ -1,12 +1,14 @@
 """The budget that dry runs end with, and the run that is stopped by it. Dry runs, but for one."""
 
 import re
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
 
 from memloc.tables import read_tsv
-from study import copy_workflow, snakemake, write_study
+from study import ROOT, copy_workflow, snakemake, write_study
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +84,17 @@ def test_the_record_holds_what_a_dry_run_of_everything_says(study):
     assert pd.notna(frame[frame.kind == "total"].gpu_hours).all()
     # whatever has been measured since: the plan hasn't changed
     assert "Nothing to be done" in snakemake(study, "--dry-run", "results/budget.tsv").stdout
+
+
+def test_a_demo_of_any_stages_can_be_recorded(tmp_path):
+    """Where benchmarks lie is read from the rules: stages added later need nothing."""
+    runs = ("halves/1", "halves/2", "seed1/centroids", "seed2/centroids", "seed1/epoch2/swap")
+    for name in runs:
+        path = tmp_path / f"benchmarks/results/demo/bbc/minilm/{name}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("s\n12.5\n")
+    command = [sys.executable, ROOT / "tests/unit/demo_record.py", tmp_path, "--print"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    by_stage = said.split("\n\n")[0]
+    shown = dict(re.findall(r"^  (\w+) .* actual +(\d+) s", by_stage, flags=re.M))
+    assert shown == {"train_half": "12", "centroids": "12", "all": "25"}, said

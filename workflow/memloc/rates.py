@@ -171,7 +171,10 @@ class Calibration:
         alike = [m for m in self.measured if self.uses_device(m.stage) == self.uses_device(stage)]
         if not self.uses_device(stage):
             own = [m for m in alike if m.stage == stage]
-            return _learnt(own, MEASURED) if own else Factor(1.0, DEFAULT, least=DEFAULT_SPREAD)
+            if own or alike:
+                basis, least = (MEASURED, 1.0) if own else (ELSEWHERE, DEFAULT_SPREAD)
+                return _learnt(own or alike, basis, least)
+            return Factor(1.0, DEFAULT, least=DEFAULT_SPREAD)
         here = [m for m in alike if m.device is None or same_device(m.device, self.device)]
         away = [m for m in alike if m not in here]
         for jobs, basis, least in ((here, MEASURED, 1.0), (away, SCALED, SCALED_SPREAD)):
