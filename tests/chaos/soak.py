@@ -9,6 +9,7 @@ restarts, jobs run again, seconds and the verdict; exits with 1 when any final t
 """
 
 import argparse
+import itertools
 import os
 import random
 import re
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/workflow"), str(ROOT / "tests/chaos")]
 
 from alike import differences  # noqa: E402
-from study import snakemake, write_study, write_task  # noqa: E402
+from study import snakemake, write_study  # noqa: E402
 
 COMMAND = [
     *(sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "study.yaml"),
@@ -36,7 +37,8 @@ COMMAND = [
 STARTED = re.compile(r"^(?:local)?rule \w+:$", re.MULTILINE)
 # Long enough to be killed in the middle of training; two seeds run side by side.
 STUDY = dict(
-    tasks=["toy", "other"],
+    techniques=["swapping", "retraining", "gradients", "probing"],
+    stages=[],
     model_seeds=[1, 2],
     training={"epochs": 40, "learning_rate": 0.01, "memorised_above": 0.6},
 )
@@ -161,19 +163,8 @@ def finish(
 
 def rounds(folder: Path, study: dict) -> Iterator[Path]:
     """Fresh copies of the study."""
-    number = 0
-    while True:
-        number += 1
-        place = write_study(folder / f"round-{number}", **study)
-        write_tasks(place, study)
-        yield place
-
-
-def write_tasks(place: Path, study: dict) -> None:
-    """Task files beside `toy`, which every tiny study has."""
-    for name in study.get("tasks", []):
-        if name != "toy":
-            write_task(place / "my-tasks", name)
+    for number in itertools.count(1):
+        yield write_study(folder / f"round-{number}", **study)
 
 
 def soak(
@@ -182,7 +173,6 @@ def soak(
     """Undisturbed once, then disturbed until all kills are spent, each study compared."""
     tally, draw = Tally(), random.Random(seed)
     whole = write_study(folder / "undisturbed", **study)
-    write_tasks(whole, study)
     log = folder / "undisturbed.log"
     if start(whole, log, targets).wait():
         raise RuntimeError(f"the undisturbed run failed:\n{log.read_text()[-6000:]}")
@@ -204,13 +194,14 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="of the moments and victims")
     parser.add_argument("--pause", type=float, default=6.0, help="mean seconds between kills")
+    parser.add_argument("--targets", nargs="*", default=["tables"], help="what is made")
     parser.add_argument("--keep", default="all", help="keep_checkpoints of the study")
     parser.add_argument("--folder", type=Path, help="where to run (default: a temporary one)")
     chosen = parser.parse_args()
     study = {**STUDY, "keep_checkpoints": chosen.keep}
     with tempfile.TemporaryDirectory(prefix="memloc-soak-") as temporary:
         folder = chosen.folder or Path(temporary)
-        tally = soak(folder, chosen.kills, chosen.seed, chosen.pause, study, [])
+        tally = soak(folder, chosen.kills, chosen.seed, chosen.pause, study, chosen.targets)
     print(tally)
     return 1 if tally.differences else 0
 

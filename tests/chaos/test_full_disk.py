@@ -18,6 +18,7 @@ from study import snakemake, write_study
 
 STUDY = dict(
     techniques=["swapping"],
+    stages=[],
     training={"epochs": 150, "learning_rate": 0.01, "memorised_above": 0.6},
 )
 TABLE = "toy/tiny/seed1/swap.tsv"

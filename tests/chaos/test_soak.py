@@ -5,6 +5,7 @@ from soak import soak
 
 STUDY = dict(
     techniques=["swapping", "gradients"],
+    stages=[],
     training={"epochs": 30, "learning_rate": 0.01, "memorised_above": 0.6},
     keep_checkpoints="none",
 )

@@ -25,6 +25,7 @@ def kept(request, tmp_path_factory):
         tmp_path_factory.mktemp("kept"),
         keep_checkpoints=request.param,
         techniques=["swapping", "retraining", "gradients"],
+        stages=[],
     )
     snakemake(folder, "tables")
     return folder, request.param
