@@ -15,8 +15,9 @@ are frozen in training) it would be exactly the swapping of layers 1..e; windows
 1 agree with swapping here too, and all windows that begin later differ: in swapping theta_O's
 layers run on theta_M2's state and may react to it, in patching their contribution is fixed. That
 contribution rests on all of theta_O's earlier layers, so a late layer that only writes out what
-early ones decided reverts examples when patched and doesn't when swapped. In models that normalise after adding (BERT) the state is a sum of normalised states and h + (g - g')
-isn't normalised itself; layer e + 1 takes it as it comes.
+early ones decided reverts examples when patched and doesn't when swapped. In models that normalise
+after adding (BERT) the state is a sum of normalised states and h + (g - g') isn't normalised
+itself; layer e + 1 takes it as it comes.
 
 The source. Interventions on hidden states by those of another run: Vig et al. (2020), Causal
 mediation analysis; Geiger et al. (2021), Causal abstractions of neural networks; over windows of
