@@ -15,9 +15,9 @@ rule summarise_progression:
     output:
         f"{SUMMARY}/progression.tsv",
     log:
-        f"logs/{SUMMARY}/progression.log",
+        LOG(f"{SUMMARY}/progression.log"),
     benchmark:
-        f"benchmarks/{SUMMARY}/progression.tsv"
+        BENCHMARK(f"{SUMMARY}/progression.tsv")
     conda:
         "../envs/memloc.yaml"
     threads: 1
@@ -41,9 +41,9 @@ use rule figure_matrix as figure_progression with:
     output:
         picture("progression_{model}", "progression", "Progression", model="{model}"),
     log:
-        f"logs/{FIGURE}/progression_{{model}}.log",
+        LOG(f"{FIGURE}/progression_{{model}}.log"),
     benchmark:
-        f"benchmarks/{FIGURE}/progression_{{model}}.tsv"
+        BENCHMARK(f"{FIGURE}/progression_{{model}}.tsv")
     params:
         kind="progression",
         names=display_names(),
