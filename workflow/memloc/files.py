@@ -3,16 +3,15 @@
 import errno
 import hashlib
 import json
-import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from memloc.drafts import new_holder, put_in_place, settle
 from memloc.errors import MemlocError
 
 PACKAGES = ("torch", "transformers", "numpy", "pandas", "scikit-learn", "snakemake")
@@ -31,19 +30,18 @@ class DiskFull(MemlocError):
 def atomic(path: str | Path, needs: float | None = None) -> Iterator[Path]:
     """Yield a temporary sibling of `path` to write a file or folder to; rename it on success.
 
-    A process killed at any moment leaves `path` as it was before, and so does a full disk, which
-    is a DiskFull. `needs`: bytes to be written, where known, for its message.
+    A process killed at any moment leaves `path` as it was before, or as it should become (a folder
+    on a file system that can't exchange two names: see `drafts.settle`), and so does a full disk,
+    which is a DiskFull. Drafts that dead processes left of `path` are removed. `needs`: bytes to be written, where known, for its message.
     """
     path = Path(path)
     holder = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        settle(path)
+        holder = new_holder(path)
         draft = holder / path.name
         yield draft
-        if path.is_dir() and not path.is_symlink():
-            os.replace(path, holder / "replaced")
-        os.replace(draft, path)
+        put_in_place(draft, path)
     except Exception as error:
         if isinstance(error, MemlocError) or not is_full(error):
             raise
@@ -132,8 +130,8 @@ def write_provenance(result: str | Path, **facts: Any) -> None:
 
 def require_space(folder: str | Path, needed_bytes: float, purpose: str) -> None:
     """Raise MemlocError when the file system of `folder` has fewer than `needed_bytes` free."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
+    places = [Path(folder).absolute(), *Path(folder).absolute().parents]
+    free = shutil.disk_usage(next(place for place in places if place.exists())).free
     if free < needed_bytes:
         raise DiskFull(
             f"{folder}: {purpose} needs {readable(needed_bytes)}, but only {readable(free)} are "

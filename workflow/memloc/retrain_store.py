@@ -9,7 +9,16 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from memloc.files import DiskFull, atomic, read_json, read_state, readable, write_json
+from memloc.files import (
+    DiskFull,
+    atomic,
+    read_json,
+    read_state,
+    readable,
+    remove_scratch,
+    settle,
+    write_json,
+)
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -24,6 +33,7 @@ class Store:
 
     def __init__(self, folder: str | Path, identity: dict[str, Any]):
         self.folder, self.identity = Path(folder), identity
+        settle(self.folder / "group")
         known = self.folder / "identity.json"
         if known.exists() and read_state(known) != identity:
             logger.info("%s holds no run with these settings: starting anew", self.folder)
@@ -32,7 +42,7 @@ class Store:
 
     def clear(self) -> None:
         """Forget everything."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_scratch(self.folder)
 
     def finished(self) -> dict[Window, torch.Tensor]:
         """Per finished window, whether each evaluated example kept its label."""

@@ -6,7 +6,6 @@ follows from the seed and the epoch's number alone.
 """
 
 import logging
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,7 @@ from transformers import PreTrainedModel
 from memloc.encoding import Examples
 from memloc.errors import MemlocError
 from memloc.evaluation import accuracy, macro_f1, predict_logits
-from memloc.files import atomic, read_state, write_json
+from memloc.files import atomic, read_state, remove_scratch, settle, write_json
 from memloc.seeds import derive
 from memloc.streams import Corpus, Recipe, Stream
 
@@ -114,7 +113,7 @@ class FineTuning:
 
     def clear(self) -> None:
         """Forget the partial state, once the results are in place."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove_scratch(self.scratch)
 
     # --- one epoch ---------------------------------------------------------------------
 
@@ -237,6 +236,7 @@ class FineTuning:
 
     def _resume(self) -> None:
         folder = self.scratch / "state"
+        settle(folder)
         if not folder.exists():
             return
         saved = read_state(folder / "state.json")

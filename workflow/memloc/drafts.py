@@ -1,0 +1,117 @@
+"""Drafts of files and folders, and the tidying up after writers that were killed.
+
+A draft is a hidden folder beside what it will become, ``.NAME.HOST-PID-xxxxxxxx``: its name tells
+whether its writer lives. Planning imports this module: no torch.
+"""
+
+import contextlib
+import ctypes
+import os
+import platform
+import re
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+OLD_SECONDS = 24 * 3600  # a draft of another machine, whose processes can't be seen
+TRIES = 5
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
+REPLACED = "replaced"
+
+
+def settle(path: str | Path) -> None:
+    """Remove the drafts of `path` that dead processes left.
+
+    Where one was killed between moving an old folder away and putting the new one in its place,
+    the new one, which is whole, is put there first.
+    """
+    path = Path(path)
+    for holder in _drafts(path):
+        draft = holder / path.name
+        if (holder / REPLACED).exists() and draft.exists() and not path.exists():
+            with contextlib.suppress(OSError):  # another process was faster
+                os.replace(draft, path)
+        if _is_dead(holder, path):
+            shutil.rmtree(holder, ignore_errors=True)
+
+
+def remove_scratch(folder: str | Path) -> None:
+    """Remove a folder of partial state, and those above it that are empty, up to ``.scratch``."""
+    folder = Path(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    above = [parent for parent in folder.parents if ".scratch" in parent.parts]
+    for parent in above:
+        try:
+            parent.rmdir()
+        except OSError:  # not empty, or gone
+            return
+
+
+def new_holder(path: Path) -> Path:
+    """An empty folder beside `path`, on its file system."""
+    for attempt in range(TRIES):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return Path(tempfile.mkdtemp(prefix=f".{path.name}.{_writer()}-", dir=path.parent))
+        except FileNotFoundError:  # another job has just removed its empty scratch folders
+            if attempt + 1 == TRIES:
+                raise
+    raise AssertionError("unreachable")
+
+
+def put_in_place(draft: Path, path: Path) -> None:
+    """Rename a draft to `path`; a folder there is replaced in one step where the system can."""
+    if path.is_dir() and not path.is_symlink():
+        if _exchange(draft, path):
+            return
+        os.replace(path, draft.with_name(REPLACED))
+    os.replace(draft, path)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names at once; False where the system or file system doesn't offer it."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    return rename(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", platform.node())[:40] or "host"
+
+
+def _writer() -> str:
+    return f"{_host()}-{os.getpid()}"
+
+
+def _pattern(path: Path) -> re.Pattern[str]:
+    return re.compile(rf"\.{re.escape(path.name)}\.(?P<host>\w+)-(?P<pid>\d+)-\w+")
+
+
+def _drafts(path: Path) -> list[Path]:
+    """Drafts of `path`, whoever writes them."""
+    try:
+        names = [entry.name for entry in os.scandir(path.parent) if entry.name[0] == "."]
+    except OSError:
+        return []
+    pattern = _pattern(path)
+    return [path.parent / name for name in names if pattern.fullmatch(name)]
+
+
+def _is_dead(holder: Path, path: Path) -> bool:
+    """Whether a draft's writer is gone; of another machine's, whether it is old."""
+    match = _pattern(path).fullmatch(holder.name)
+    if match["host"] != _host():
+        try:
+            return time.time() - holder.stat().st_mtime > OLD_SECONDS
+        except OSError:
+            return False
+    try:
+        os.kill(int(match["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
