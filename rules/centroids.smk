@@ -29,7 +29,6 @@ rule centroids:
         runtime=cost_minutes("centroids"),
         gpu=1,
     params:
-        batch_tokens=config["centroids"]["batch_tokens"],
         reading=reading,
         precision=config["precision"],
         code=CODE("centroids.py", "centroid_files"),

@@ -142,14 +142,6 @@ def reading(wildcards):
     }
 
 
-def computing(wildcards):
-    """What decides how a job computes; changes rounding, not the science."""
-    return {
-        "precision": config["precision"],
-        "evaluation_batch_size": config["evaluation_batch_size"],
-    }
-
-
 def checkpoint(which, ending=""):
     """Input function: theta_M1, theta_M2, theta_O or theta_F of what a technique localises in.
 
@@ -198,18 +190,25 @@ def measuring(wildcards):
     return {
         "reading": reading(wildcards),
         "clean_examples": config["swapping"]["clean_examples"],
-        "batch_tokens": config["swapping"]["batch_tokens"],
         "precision": config["precision"],
         "seed": config["data_seed"],
     }
 
 
 def training_params(wildcards):
+    """What decides a run on the perturbed labels, theta_M1's threshold included."""
     return {
         "recipe": training_recipe(wildcards.model),
         "reading": reading(wildcards),
-        "computing": computing(wildcards),
+        "precision": config["precision"],
     }
+
+
+def plain_training_params(wildcards):
+    """The same of a run that has no theta_M1 (theta_O, theta_F)."""
+    params = training_params(wildcards)
+    params["recipe"].pop("memorised_above")
+    return params
 
 
 def perturbation_settings(name):

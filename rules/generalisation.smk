@@ -58,7 +58,7 @@ rule train_half:
         labels=config["generalisation"]["labels"],
         seed=lambda w: min(SEEDS(w.model)),
         reading=reading,
-        computing=computing,
+        precision=config["precision"],
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/halves/{{half}}",
         code=CODE("train_half.py", "half_training"),
     script:

@@ -28,7 +28,6 @@ rule gradients:
         gpu=1,
     params:
         objective=config["gradients"]["objective"],
-        batch_tokens=config["gradients"]["batch_tokens"],
         reading=reading,
         precision=config["precision"],
         seed=config["data_seed"],

@@ -30,7 +30,6 @@ rule probe:
         recipe=probe_recipe(),
         seeds=config["probing"]["seeds"],
         states=config["probing"]["states"],
-        batch_tokens=config["probing"]["batch_tokens"],
         reading=reading,
         precision=config["precision"],
         code=CODE("probe.py", "probe_files"),

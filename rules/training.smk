@@ -55,7 +55,7 @@ rule train_original:
         runtime=cost_minutes("train_original"),
         gpu=1,
     params:
-        settings=training_params,
+        settings=plain_training_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/original",
         code=CODE("train.py", "finetuning"),
     script:
@@ -101,7 +101,7 @@ use rule train_original as train_frozen with:
     benchmark:
         BENCHMARK(f"{RESULTS}/{{task}}/{{model}}/frozen/training.tsv")
     params:
-        settings=training_params,
+        settings=plain_training_params,
         seed=lambda w: min(SEEDS(w.model)),
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/frozen",
         code=CODE("train.py", "finetuning"),

@@ -138,6 +138,9 @@ def test_training_outcomes():
     table = summary.summarise_training(histories, records, keys)
     assert list(table) == summary.COLUMNS["training"]
     assert list(table["memorised_epoch"]) == [10, "none", 10]
+    del records[0]["memorised_epoch"]  # theta_O has no theta_M1
+    reached = summary.summarise_training(histories, records, keys)["memorised_epoch"]
+    assert pd.isna(reached[0]) and list(reached[1:]) == ["none", 10] and type(reached[2]) is int
     assert list(table["noisy_accuracy"]) == [1.0, 0.9, 1.0] and set(table["seconds"]) == {120.0}
 
 

@@ -103,7 +103,8 @@ def test_report_is_one_page(finished):
 
 
 def test_no_scratch_is_left(finished):
-    assert not [path for path in (finished / "results/.scratch").rglob("*") if path.is_file()]
+    assert not (finished / "results/.scratch").exists()
+    assert not [path for path in (finished / "results").rglob(".*") if path.is_dir()]
 
 
 def test_touching_everything_reruns_nothing(copy):
@@ -145,12 +146,30 @@ def test_a_comment_reruns_nothing(copy):
     assert planned(copy) == {}
 
 
+def change(folder: Path, **settings) -> None:
+    """Change the study's settings; those of a section are laid over it."""
+    study = yaml.safe_load((folder / "study.yaml").read_text())
+    for key, value in settings.items():
+        study[key] = study.get(key, {}) | value if isinstance(value, dict) else value
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+
+
 def test_a_changed_setting_reruns_what_depends_on_it(copy):
-    study = yaml.safe_load((copy / "study.yaml").read_text())
-    study["swapping"] = {"clean_examples": "equal"}
-    (copy / "study.yaml").write_text(yaml.safe_dump(study))
+    change(copy, swapping={"clean_examples": "equal"})
     plan = planned(copy)
     assert "swap" in plan and not plan.keys() & {"train_original", "train_perturbed"}
+
+
+def test_what_changes_only_rounding_reruns_no_stage(copy):
+    small = {key: {"batch_tokens": 64} for key in ("swapping", "gradients", "probing")}
+    change(copy, evaluation_batch_size=7, devices={"jobs_per_gpu": 2}, **small)
+    assert planned(copy).keys() <= {"budget", "report", "all"}
+
+
+def test_the_threshold_of_theta_m1_is_no_business_of_theta_o(copy):
+    change(copy, training={"memorised_above": 0.7})
+    plan = planned(copy)
+    assert "train_perturbed" in plan and not plan.keys() & {"train_original", "train_frozen"}
 
 
 def test_changed_data_reruns_from_retrieval(copy):

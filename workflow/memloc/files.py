@@ -32,7 +32,8 @@ def atomic(path: str | Path, needs: float | None = None) -> Iterator[Path]:
 
     A process killed at any moment leaves `path` as it was before, or as it should become (a folder
     on a file system that can't exchange two names: see `drafts.settle`), and so does a full disk,
-    which is a DiskFull. Drafts that dead processes left of `path` are removed. `needs`: bytes to be written, where known, for its message.
+    which is a DiskFull. Drafts that dead processes left of `path` are removed. `needs`: bytes to
+    be written, where known, for its message.
     """
     path = Path(path)
     holder = None

@@ -116,8 +116,9 @@ def write_results(
         "n_train": len(train),
         "n_noisy": int(train.noisy.sum()),
         "n_cut": train.n_cut,
-        "memorised_epoch": outcome.memorised_epoch,
     }
+    if run.recipe.memorised_above is not None:
+        facts["memorised_epoch"] = outcome.memorised_epoch
     write_tsv(pd.DataFrame(outcome.history), places.history, list(columns))
     _write_checkpoint(run.model, tokenizer, places.final, places.digest, facts)
     _report(outcome.history[-1], outcome.memorised_epoch, run.recipe, facts["labels"])
@@ -185,15 +186,22 @@ def _write_checkpoint(
 
 
 def _report(row: dict[str, float], memorised: int | None, recipe: Recipe, labels: str) -> None:
+    accuracies = "noisy accuracy %.3f, clean accuracy %.3f, validation accuracy %.3f"
     logger.info(
-        "after %d epochs (%s labels): noisy accuracy %.3f, clean accuracy %.3f, validation "
-        "accuracy %.3f; training accuracy %s",
+        f"after %d epochs (%s labels): {accuracies}%s",
         row["epoch"],
         labels,
         row["noisy_accuracy"],
         row["clean_accuracy"],
         row["validation_accuracy"],
-        f"exceeded {recipe.memorised_above} in epoch {memorised}"
-        if memorised
-        else f"never exceeded {recipe.memorised_above}",
+        _when(memorised, recipe.memorised_above),
     )
+
+
+def _when(memorised: int | None, threshold: float | None) -> str:
+    """When theta_M1 was reached, as the end of a log line."""
+    if threshold is None:
+        return ""
+    if memorised is None:
+        return f"; training accuracy never exceeded {threshold}"
+    return f"; training accuracy exceeded {threshold} in epoch {memorised}"

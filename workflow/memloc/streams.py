@@ -14,7 +14,10 @@ from memloc.seeds import derive
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to fine-tune; the fields are config.yaml's `training`."""
+    """How to fine-tune; the fields are config.yaml's `training`.
+
+    memorised_above: None where theta_M1 isn't looked for.
+    """
 
     epochs: int
     learning_rate: float
@@ -22,7 +25,7 @@ class Recipe:
     warmup: float
     weight_decay: float
     clip_norm: float
-    memorised_above: float
+    memorised_above: float | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ Each technique of `memloc.techniques` says which table of a run it reads and how
 weights: windows go through their matrix, other techniques give a weight per layer themselves.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,11 +113,11 @@ def training_row(history, record, run):
     """Outcome of one training run: its last epoch and, from its record, what was trained on.
 
     `record` is the checkpoint's provenance; without an epoch above the threshold (theta_M1,
-    section 3) memorised_epoch is "none".
+    section 3) memorised_epoch is "none"; where none was looked for (theta_O), nan.
     """
     last = history.sort_values("epoch").iloc[-1]
     outcome = {name: last[name] for name in COLUMNS["training"] if name in history}
-    reached = record["memorised_epoch"]
+    reached = record.get("memorised_epoch", math.nan)
     return (
         {name: run[name] for name in ("task", "model", "seed", "labels")}
         | outcome
@@ -124,7 +125,7 @@ def training_row(history, record, run):
             "n_train": record["n_train"],
             "n_noisy": record["n_noisy"],
             "epochs": int(last["epoch"]),
-            "memorised_epoch": "none" if reached is None else int(reached),
+            "memorised_epoch": "none" if reached is None else reached,
             "seconds": history["seconds"].sum(),
         }
     )
@@ -133,7 +134,10 @@ def training_row(history, record, run):
 def summarise_training(histories, records, runs):
     """Frame training: a row per run; all three arguments have one entry per run, in order."""
     rows = [training_row(*entry) for entry in zip(histories, records, runs, strict=True)]
-    return pd.DataFrame(rows, columns=COLUMNS["training"])
+    frame = pd.DataFrame(rows, columns=COLUMNS["training"])
+    # whole numbers stay whole beside the words and the missing ones
+    reached = [row["memorised_epoch"] for row in rows]
+    return frame.assign(memorised_epoch=pd.Series(reached, dtype=object))
 
 
 def read_histories(paths, runs):

@@ -77,7 +77,9 @@ class FineTuning:
         self.model, self.corpus, self.recipe = model, corpus, recipe
         self.computing, self.seed = computing, seed
         self.scratch = Path(scratch)
-        self.identity = {**identity, "recipe": asdict(recipe), **asdict(computing), "seed": seed}
+        self.identity = {**identity, "recipe": asdict(recipe), "seed": seed}
+        # another evaluation_batch_size may go on with what is there
+        self.identity["precision"] = computing.precision
         self.keep_epochs = sorted(keep_epochs)
         self.identity["keep_epochs"] = self.keep_epochs
         self.stream = Stream("task", model, corpus, recipe, computing.precision, seed)
@@ -155,8 +157,8 @@ class FineTuning:
         correct = self._predict(train) == train.labels
         held_out = self._predict(validation)
         classes = self.model.config.num_labels
-        if self.outcome.memorised_epoch is None:
-            self._reached = accuracy(correct) > self.recipe.memorised_above
+        threshold = self.recipe.memorised_above
+        self._reached = threshold is not None and accuracy(correct) > threshold
         return {
             "clean_accuracy": accuracy(correct[~train.noisy]),
             "noisy_accuracy": accuracy(correct[train.noisy]),

@@ -1,7 +1,7 @@
 """Centroid analysis of one fine-tuned pair."""
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import job, untracked
 from memloc.centroid_files import centroid_checkpoints
 from memloc.reading import Reading
 
@@ -13,6 +13,6 @@ with job(snakemake):
         table=snakemake.output.table,
         events=snakemake.output.events,
         reading=Reading(**snakemake.params.reading),
-        batch_tokens=snakemake.params.batch_tokens,
+        batch_tokens=untracked(snakemake, "centroids", "batch_tokens"),
         precision=snakemake.params.precision,
     )

@@ -1,7 +1,7 @@
 """Forgetting gradients of one fine-tuned model."""
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import job, untracked
 from memloc.gradient_files import gradient_checkpoints
 from memloc.reading import Reading
 
@@ -13,7 +13,7 @@ with job(snakemake):
         table=snakemake.output[0],
         reading=Reading(**snakemake.params.reading),
         objective=snakemake.params.objective,
-        batch_tokens=snakemake.params.batch_tokens,
+        batch_tokens=untracked(snakemake, "gradients", "batch_tokens"),
         precision=snakemake.params.precision,
         seed=snakemake.params.seed,
     )

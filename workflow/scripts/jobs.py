@@ -91,3 +91,15 @@ def _device(snakemake: Any) -> AbstractContextManager:
         return nullcontext()
     devices = snakemake.config["devices"]
     return own_gpu(devices["gpus"], devices["jobs_per_gpu"])
+
+
+def untracked(snakemake: Any, *keys: str) -> Any:
+    """A setting that changes only speed and rounding.
+
+    Scripts take what results depend on from params, where a change re-runs the rule. What only
+    says how much is computed at once comes from the configuration, and a change re-runs nothing.
+    """
+    value = snakemake.config
+    for key in keys:
+        value = value[key]
+    return value

@@ -1,13 +1,14 @@
 """Patch every window of one fine-tuned pair."""
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import job, untracked
 from memloc.patching import patch_checkpoints
 from memloc.reading import Reading
 from memloc.swap_files import Measuring, WindowFiles
 
 with job(snakemake):
     measuring = dict(snakemake.params.measuring)
+    measuring["batch_tokens"] = untracked(snakemake, "swapping", "batch_tokens")
     patch_checkpoints(
         data=snakemake.input.data,
         memorised=snakemake.input.memorised,

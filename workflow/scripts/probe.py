@@ -1,7 +1,7 @@
 """Probes of every layer of one fine-tuned model."""
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import job, untracked
 from memloc.probe_files import probe_checkpoints
 from memloc.probe_stack import ProbeRecipe
 from memloc.reading import Reading
@@ -16,6 +16,6 @@ with job(snakemake):
         recipe=ProbeRecipe(**snakemake.params.recipe),
         seeds=snakemake.params.seeds,
         states=snakemake.params.states,
-        batch_tokens=snakemake.params.batch_tokens,
+        batch_tokens=untracked(snakemake, "probing", "batch_tokens"),
         precision=snakemake.params.precision,
     )

@@ -1,13 +1,14 @@
 """Set every window of one fine-tuned model back to an earlier checkpoint."""
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import job, untracked
 from memloc.reading import Reading
 from memloc.rewinding import rewind_checkpoints
 from memloc.swap_files import Measuring, WindowFiles
 
 with job(snakemake):
     measuring = dict(snakemake.params.measuring)
+    measuring["batch_tokens"] = untracked(snakemake, "swapping", "batch_tokens")
     rewind_checkpoints(
         data=snakemake.input.data,
         memorised=snakemake.input.memorised,

@@ -1,12 +1,13 @@
 """Swap every window of one fine-tuned pair."""
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import job, untracked
 from memloc.reading import Reading
 from memloc.swap_files import Measuring, WindowFiles, swap_checkpoints
 
 with job(snakemake):
     measuring = dict(snakemake.params.measuring)
+    measuring["batch_tokens"] = untracked(snakemake, "swapping", "batch_tokens")
     swap_checkpoints(
         data=snakemake.input.data,
         memorised=snakemake.input.memorised,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import offline  # noqa: F401
-from jobs import run
+from jobs import run, untracked
 from memloc.finetuning import Places, fine_tune
 from memloc.reading import Reading
 from memloc.training import Computing, Recipe
@@ -34,6 +34,6 @@ with run(snakemake) as is_done:
             seed=int(snakemake.wildcards.get("seed") or snakemake.params.seed),
             recipe=Recipe(**chosen["recipe"]),
             reading=Reading(**chosen["reading"]),
-            computing=Computing(**chosen["computing"]),
+            computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
             code=snakemake.params.code,
         )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import offline  # noqa: F401
-from jobs import run
+from jobs import run, untracked
 from memloc.half_training import NEVER, Half, train_half
 from memloc.reading import Reading
 from memloc.training import Computing, Recipe
@@ -24,6 +24,6 @@ with run(snakemake) as is_done:
             seed=params.seed,
             recipe=Recipe(memorised_above=NEVER, **params.recipe),
             reading=Reading(**params.reading),
-            computing=Computing(**params.computing),
+            computing=Computing(params.precision, untracked(snakemake, "evaluation_batch_size")),
             code=params.code,
         )
