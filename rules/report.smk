@@ -292,7 +292,7 @@ rule report:
         ],
         tables=lambda w: [*page_tables(), "tasks"],
         records=provenance_files(),
-        benchmarks=BENCHMARK(RESULTS),
+        benchmarks=planning.local_copy(workflow, BENCHMARK(RESULTS)),
         finished=lambda w: planning.benchmark_patterns(workflow),
         templates=template_digests(),
         code=CODE("report.py", "report", "budget_files"),

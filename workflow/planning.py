@@ -59,6 +59,18 @@ def is_local(workflow: Any) -> bool:
     return workflow.local_exec
 
 
+def local_copy(workflow: Any, path: str) -> str:
+    """Where a job leaves a file that no rule declares as its output.
+
+    With a default storage that is beside the local copies of what goes to the storage.
+    """
+    provider = workflow.storage_registry.default_storage_provider
+    if provider is None:
+        return path
+    prefix = workflow.storage_settings.default_storage_prefix
+    return str(provider.object(f"{prefix}/{path}" if prefix else path).local_path())
+
+
 def gpu_jobs_at_once(workflow: Any) -> int | None:
     """How many jobs with gpu=1 Snakemake runs at once (--resources gpu=N); None: any number."""
     return _number(workflow.global_resources.get("gpu"))
