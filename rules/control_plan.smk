@@ -130,7 +130,7 @@ def control_params(wildcards):
         "reading": reading(wildcards),
         "auxiliary_reading": reading(wildcards)
         | {"class_names": TASKS[task]["labels"]},
-        "computing": computing(wildcards),
+        "precision": config["precision"],
         "seed": min(SEEDS(wildcards.model)),
     }
 

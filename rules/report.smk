@@ -291,7 +291,10 @@ rule report:
             {k: f[k] for k in ("kind", "wildcards")} for f in page_figures()
         ],
         tables=lambda w: [*page_tables(), "tasks"],
-        records=provenance_files(),
+        records={
+            task: [planning.local_copy(workflow, path) for path in paths]
+            for task, paths in provenance_files().items()
+        },
         benchmarks=planning.local_copy(workflow, BENCHMARK(RESULTS)),
         finished=lambda w: planning.benchmark_patterns(workflow),
         templates=template_digests(),

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from memloc.drafts import opened, remove_empty_scratch
+
 logger = logging.getLogger(__name__)
 
 
@@ -29,8 +31,7 @@ def alone(
     path = Path(f"{scratch}.lock")
     wanted = json.dumps(identity, sort_keys=True, default=str)
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "a+") as file:
+        with opened(path) as file:
             waited = _wait_for(file)
             if waited and _record(file) == {"finished": wanted} and _are_there(outputs):
                 logger.info("another process has finished this run: its results stand")
@@ -42,6 +43,7 @@ def alone(
             yield False
             _write(file, {"finished": wanted})
             path.unlink(missing_ok=True)
+            remove_empty_scratch(path.parent)
             return
 
 

@@ -12,8 +12,11 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO, TypeVar
 
+T = TypeVar("T")
 OLD_SECONDS = 24 * 3600  # a draft of another machine, whose processes can't be seen
 TRIES = 5
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
@@ -38,23 +41,41 @@ def settle(path: str | Path) -> None:
 
 def remove_scratch(folder: str | Path) -> None:
     """Remove a folder of partial state, and those above it that are empty, up to ``.scratch``."""
-    folder = Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    above = [parent for parent in folder.parents if ".scratch" in parent.parts]
-    for parent in above:
+    remove_empty_scratch(Path(folder).parent)
+
+
+def remove_empty_scratch(folder: str | Path) -> None:
+    """Remove a folder and those above it, as far as they are empty and in a ``.scratch``."""
+    for place in (Path(folder), *Path(folder).parents):
+        if ".scratch" not in place.parts:
+            return
         try:
-            parent.rmdir()
-        except OSError:  # not empty, or gone
+            place.rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:  # not empty
             return
 
 
 def new_holder(path: Path) -> Path:
     """An empty folder beside `path`, on its file system."""
+    prefix = f".{path.name}.{_writer()}-"
+    return _below(path.parent, lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent)))
+
+
+def opened(path: Path) -> IO[str]:
+    """A file to read and append to, in a folder that is made where it is missing."""
+    return _below(path.parent, lambda: open(path, "a+"))
+
+
+def _below(folder: Path, make: Callable[[], T]) -> T:
+    """Make something in a folder that another job may just be removing because it is empty."""
     for attempt in range(TRIES):
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return Path(tempfile.mkdtemp(prefix=f".{path.name}.{_writer()}-", dir=path.parent))
-        except FileNotFoundError:  # another job has just removed its empty scratch folders
+            folder.mkdir(parents=True, exist_ok=True)
+            return make()
+        except FileNotFoundError:
             if attempt + 1 == TRIES:
                 raise
     raise AssertionError("unreachable")

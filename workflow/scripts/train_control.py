@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import offline  # noqa: F401
-from jobs import job
+from jobs import job, untracked
 from memloc.control_files import Setting, train_control
 from memloc.finetuning import Places
 from memloc.reading import Reading
@@ -25,6 +25,6 @@ with job(snakemake):
         setting=Setting(**chosen["setting"]),
         reading=Reading(**chosen["reading"]),
         auxiliary_reading=Reading(**chosen["auxiliary_reading"]),
-        computing=Computing(**chosen["computing"]),
+        computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
         code=snakemake.params.code,
     )
