@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from memloc.drafts import remove_scratch, settle
 from memloc.files import (
     DiskFull,
     atomic,
     read_json,
     read_state,
     readable,
-    remove_scratch,
-    settle,
     write_json,
 )
 from memloc.windows import Window, window_name

@@ -18,10 +18,11 @@ from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
+from memloc.drafts import remove_scratch, settle
 from memloc.encoding import Examples
 from memloc.errors import MemlocError
 from memloc.evaluation import accuracy, macro_f1, predict_logits
-from memloc.files import atomic, read_state, remove_scratch, settle, write_json
+from memloc.files import atomic, read_state, write_json
 from memloc.seeds import derive
 from memloc.streams import Corpus, Recipe, Stream
 
