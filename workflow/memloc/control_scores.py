@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from memloc.control_plan import pair_of
 from memloc.gradient_variants import VARIANTS, gradient_weights
 
 KS = (1, 2)
@@ -43,12 +44,6 @@ def accuracy_at(scores: Sequence[float], right: Collection[int], k: int) -> floa
     above, tied = scores > last, scores == last
     places = k - above.sum()
     return float((hits[above].sum() + places * hits[tied].mean()) / k)
-
-
-def pair_layers(pair: str) -> tuple[int, ...]:
-    """The layers of a pair by its name: "layers6-7" is (6, 7)."""
-    first, last = pair.removeprefix("layers").split("-")
-    return tuple(range(int(first), int(last) + 1))
 
 
 def scores_of(weights: pd.DataFrame) -> np.ndarray:
@@ -85,7 +80,7 @@ def control_frames(
 
 
 def _accuracies(scores: np.ndarray, pair: str) -> list[dict[str, Any]]:
-    right = pair_layers(pair)
+    right = pair_of(pair)
     return [
         {
             "k": k,

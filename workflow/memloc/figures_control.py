@@ -168,6 +168,8 @@ def gradient_variants(tables, runs, tasks, models, model):
                     _variant_lines(row, table, run["pair"], n_layers)
             row[0].set_ylabel(f"{label_of(tasks, name)}\nrelative norm")
             row[2].set_ylabel("layer weight")
+            for axes in row[:2]:
+                axes.set_ylim(0, 1.05)
             top = max(axes.get_ylim()[1] for axes in row[2:])
             for axes in row[2:]:
                 axes.set_ylim(0, top)

@@ -3,28 +3,29 @@
 from pathlib import Path
 
 import offline  # noqa: F401
-from jobs import job, untracked
+from jobs import run, untracked
 from memloc.control_files import Setting, train_control
 from memloc.finetuning import Places
 from memloc.reading import Reading
 from memloc.training import Computing, Recipe
 
-with job(snakemake):
-    chosen = snakemake.params.settings
-    train_control(
-        data=snakemake.input.data,
-        auxiliary_data=snakemake.input.auxiliary,
-        pretrained=snakemake.input.pretrained,
-        places=Places(
-            scratch=Path(snakemake.params.scratch),
-            **{name: Path(path) for name, path in snakemake.output.items()},
-        ),
-        labels="original" if snakemake.rule == "control_original" else "perturbed",
-        seed=chosen["seed"],
-        recipe=Recipe(**chosen["recipe"]),
-        setting=Setting(**chosen["setting"]),
-        reading=Reading(**chosen["reading"]),
-        auxiliary_reading=Reading(**chosen["auxiliary_reading"]),
-        computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
-        code=snakemake.params.code,
-    )
+with run(snakemake) as is_done:
+    if not is_done:
+        chosen = snakemake.params.settings
+        train_control(
+            data=snakemake.input.data,
+            auxiliary_data=snakemake.input.auxiliary,
+            pretrained=snakemake.input.pretrained,
+            places=Places(
+                scratch=Path(snakemake.params.scratch),
+                **{name: Path(path) for name, path in snakemake.output.items()},
+            ),
+            labels="original" if snakemake.rule == "control_original" else "perturbed",
+            seed=chosen["seed"],
+            recipe=Recipe(**chosen["recipe"]),
+            setting=Setting(**chosen["setting"]),
+            reading=Reading(**chosen["reading"]),
+            auxiliary_reading=Reading(**chosen["auxiliary_reading"]),
+            computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
+            code=snakemake.params.code,
+        )

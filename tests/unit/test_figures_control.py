@@ -1,0 +1,87 @@
+"""Figures of the control setup, and what its section of the report says in words."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from memloc.control_plan import pair_of
+from memloc.control_scores import COLUMNS, accuracy_at, aggregate
+from memloc.figure_kinds import KINDS
+from memloc.figures import draw
+from memloc.figures_control import place_of
+from memloc.gradient_variants import VARIANTS
+from memloc.report_control import reading
+from memloc.tables import write_tsv
+
+TASKS = {
+    "bbc": {"category": "topic", "label": "BBC News"},
+    "snippets": {"category": "sentiment", "label": "Movie snippets"},
+}
+MODELS = {"minilm": {"label": "MiniLM-6"}}
+ROLES = {"bbc": "validation", "snippets": "test"}
+PAIRS = ("layers1-2", "layers3-4", "layers5-6")
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Tables of a control study of six layers, in which one technique finds every pair."""
+    draws = np.random.default_rng(0)
+    accuracies, weights = [], []
+    cells = itertools.product(("swapping", "gradients", "a new one"), TASKS, PAIRS)
+    for technique, task, pair in cells:
+        scores = draws.random(6)
+        if technique == "swapping":
+            scores[[layer - 1 for layer in pair_of(pair)]] += 1
+        key = dict(task=task, model="minilm", technique=technique, pair=pair, role=ROLES[task])
+        weights += [
+            key | dict(layer=layer, weight=score, weight_raw=score)
+            for layer, score in enumerate(scores, start=1)
+        ]
+        accuracies += [
+            key | dict(k=k, accuracy=accuracy_at(scores, pair_of(pair), k), chance=1 / 3)
+            for k in (1, 2)
+        ]
+    paths = {}
+    for name, rows in (("control_accuracy", accuracies), ("control_weights", weights)):
+        paths[name] = str(tmp_path / f"{name}.tsv")
+        frame = pd.DataFrame(rows).assign(n_layers=6)
+        write_tsv(frame, paths[name], COLUMNS[name])
+    gradients = pd.DataFrame(
+        [
+            dict(norm=n, clean=c, frozen=f, layer=layer, weight=0.2, weight_raw=float(layer))
+            for n, c, f in VARIANTS.values()
+            for layer in range(1, 7)
+        ]
+    )
+    write_tsv(gradients, tmp_path / "gradients.tsv")
+    paths["runs"] = [str(tmp_path / "gradients.tsv")] * 3
+    return paths
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if KINDS[name].section == "control"])
+def test_every_kind_is_drawn(tables, tmp_path, kind):
+    outputs = [tmp_path / f"figure.{ending}" for ending in ("pdf", "png")]
+    runs = [dict(task="bbc", model="minilm", pair=pair, role="validation") for pair in PAIRS]
+    draw(kind, outputs, tables, TASKS, MODELS, {"model": "minilm"}, runs)
+    assert all(path.stat().st_size > 2000 for path in outputs)
+
+
+def test_places_of_pairs():
+    assert [place_of(pair, 6) for pair in PAIRS] == ["first", "middle", "last"]
+
+
+def test_one_sentence_says_which_techniques_found_the_layers():
+    rows = [
+        dict(role="test", model="m", technique=name, k=2, accuracy=value, chance=1 / 3)
+        for name, values in {
+            "swapping": (1, 1), "retraining": (1, 0.9), "gradients": (0.5, 0.6), "probing": (0, 0),
+        }.items()
+        for value in values
+    ]  # fmt: skip
+    assert reading(aggregate(pd.DataFrame(rows), ["technique"])) == (
+        "Layer swapping and layer retraining found the two layers nearly always; forgetting "
+        "gradients did better than guessing, but not reliably; probing did hardly better than "
+        "guessing (accuracy@2; a random guess gets 0.33)."
+    )
