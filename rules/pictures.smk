@@ -16,6 +16,9 @@ WINDOW_TECHNIQUES = [name for name, found in STUDIED.items() if found.windows]
 # What is swapped: whole layers, and their attention or feed-forward blocks apart.
 COMPONENTS = config["swapping"]["components"] if "swapping" in STUDIED else []
 COMPARED = len(TECHNIQUE_TABLES) > 1 or len(MODELS) > 1  # two of anything to correlate
+DEPTH_COMPARED = "generalisation" in config["stages"] or (
+    "centroids" in config["stages"] and "probing" in TECHNIQUE_TABLES
+)
 SUMMARY = f"{RESULTS}/summary"
 FIGURE = f"{RESULTS}/figures"
 CAPTION = "../workflow/report/{}.rst"
@@ -128,6 +131,9 @@ def figure_names():
             )
             for measure in ("mcog", "layer_weights")
         ]
+    if DEPTH_COMPARED:
+        kind = "depth_correlations"
+        figures.append(dict(name=kind, kind=kind, wildcards={}))
     return figures
 
 
@@ -270,7 +276,7 @@ FIGURES = [
 ]
 SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
 SUMMARY_TABLES += ["probe_f1"] if "probing" in TECHNIQUE_TABLES else []
-SUMMARY_TABLES += ["correlations"] if COMPARED else []
+SUMMARY_TABLES += ["correlations"] if COMPARED or DEPTH_COMPARED else []
 SUMMARY_TABLES += ["components", "component_mcog"] if len(COMPONENTS) > 1 else []
 EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]
 SUMMARY_TABLES += EXAMPLE_TABLES if "swapping" in STUDIED else []
@@ -298,6 +304,12 @@ def page_files(kind):
 wildcard_constraints:
     technique="|".join(TECHNIQUE_TABLES),
     measure="mcog|layer_weights",
+
+
+def correlated_tables():
+    """Input function: tables that correlations are made of as well, where they are made."""
+    names = ("events", "generalisation")
+    return {name: f"{SUMMARY}/{name}.tsv" for name in names if name in SUMMARY_TABLES}
 
 
 def picture(name, kind, subcategory, **labels):

@@ -72,8 +72,9 @@ rule summarise_training:
 
 
 rule correlate:
-    """Spearman correlations between techniques and between models."""
+    """Rank correlations: techniques, models, depth with generalisation, events, Appendices B and C."""
     input:
+        unpack(lambda w: correlated_tables()),
         layer_weights=rules.summarise.output.layer_weights,
         mcog=rules.summarise.output.mcog,
     output:
@@ -260,6 +261,22 @@ use rule figure_matrix as figure_correlations with:
         kind="correlations",
         names=display_names(),
         code=CODE("figures.py", "figures", "figures_correlations"),
+
+
+use rule figure_matrix as figure_depth_correlations with:
+    """Table 2 as a figure: depth of memorisation against generalisation, beside the paper's."""
+    input:
+        correlations=rules.correlate.output[0],
+    output:
+        picture("depth_correlations", "depth_correlations", "Correlations"),
+    log:
+        LOG(f"{FIGURE}/depth_correlations.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/depth_correlations.tsv")
+    params:
+        kind="depth_correlations",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_depth"),
 
 
 rule report:

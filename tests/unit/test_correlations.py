@@ -8,15 +8,8 @@ import pytest
 from scipy import stats
 
 import synthetic
-from memloc.correlations import (
-    COLUMNS,
-    TOO_SMALL,
-    correlate,
-    correlations,
-    min_max,
-    row_wise_rho,
-    task_interval,
-)
+from memloc.correlations import COLUMNS, correlations, min_max
+from memloc.spearman import TOO_SMALL, correlate, holm, row_wise_rho, task_interval
 from memloc.summary import Run, summarise_runs
 
 
@@ -89,7 +82,7 @@ def test_table_of_a_study():
     assert list(table) == COLUMNS
     counts = table.groupby(["measure", "level"]).size()
     assert counts["mcog", "technique"] == counts["layer_weights", "technique"] == 1
-    assert counts["mcog", "model"] == counts["mcog", "model:swapping"] == 3
+    assert counts["mcog", "model"] == 3 and counts["mcog", "model:swapping"] == 3 + 1
     row = table[(table["measure"] == "mcog") & (table["level"] == "technique")].iloc[0]
     wide = summary["mcog"].pivot(index=["task", "model"], columns="technique", values="mcog")
     assert row["n"] == 15
@@ -116,3 +109,21 @@ def test_models_of_different_depth_are_not_paired_by_layer():
 @pytest.mark.parametrize("values,expected", [([1, 3, 2], [0, 1, 0.5]), ([2, 2], [0, 0])])
 def test_min_max(values, expected):
     assert list(min_max(pd.Series(values, dtype=float))) == expected
+
+
+def test_holm_by_hand():
+    # .01 x 4, .02 x 3, then .03 x 2 = .06 and .04 x 1, which may not be below .06
+    found = holm([0.04, 0.01, math.nan, 0.03, 0.02])
+    assert np.allclose(found, [0.06, 0.04, math.nan, 0.06, 0.06], equal_nan=True)
+    assert list(holm([0.9, 0.8])) == [1, 1] and np.isnan(holm([math.nan])).all()
+
+
+def test_holm_is_within_families_and_leaves_means_out():
+    summary = frames()
+    table = correlations(summary["layer_weights"], summary["mcog"], seed=0)
+    for family, part in table.groupby("family"):
+        wanted = holm(part["p"]) if family else np.full(len(part), np.nan)
+        assert np.allclose(part["p_holm"], wanted, equal_nan=True), family
+    mean = table[(table["a"] == "mean") & (table["level"] == "model:swapping")].iloc[0]
+    pairs = table[(table["level"] == "model:swapping") & (table["a"] != "mean")]
+    assert math.isclose(mean["rho"], pairs["rho"].mean()) and mean["n"] == 3

@@ -8,11 +8,19 @@ import pandas as pd
 import pytest
 
 import synthetic
-from memloc import figures_correlations, figures_layers, figures_mcog, figures_training, style
+from memloc import (
+    figures_correlations,
+    figures_depth,
+    figures_layers,
+    figures_mcog,
+    figures_training,
+    style,
+)
 from memloc.correlations import correlations
 from memloc.summary import summarise_runs, summarise_training
 from memloc.techniques import TECHNIQUES
 from memloc.weights import mean_matrix
+from test_depth import tables as depth_tables
 
 OWN = {
     "bbc": {"category": "topic", "label": "BBC News"},
@@ -221,3 +229,27 @@ def test_files_are_the_same_every_time(tmp_path):
 @pytest.mark.parametrize("value,text", [(0.0, ".00"), (0.154, ".15"), (1.0, "1"), (1.26, "1.26")])
 def test_short_numbers(value, text):
     assert figures_layers.short(value) == text
+
+
+def test_depth_has_a_panel_per_level_with_the_papers_mark():
+    weights, mcog, events, scores = depth_tables(models=("bert", "opt"))
+    table = correlations(weights, mcog, 0, events, scores)
+    figure = figures_depth.depth_correlations(table, synthetic.MODELS)
+    figure.canvas.draw()
+    panels = visible_axes(figure)
+    assert [axes.get_title() for axes in panels] == ["all models", "BERT", "OPT"]
+    for axes, level in zip(panels, ("all", "bert", "opt"), strict=True):
+        part = table[(table["level"] == level) & table["family"].isin(figures_depth.FAMILIES)]
+        for marker, column in (("o", "rho"), ("D", "paper_rho")):
+            drawn = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == marker]
+            assert np.allclose(sorted(drawn), sorted(part[column].dropna()))
+    plt.close(figure)
+
+
+def test_depth_says_where_there_are_too_few_tasks():
+    frames = depth_tables(tasks=("wic", "trec"), models=("bert",))
+    table = correlations(*frames[:2], 0, *frames[2:])
+    figure = figures_depth.depth_correlations(table, synthetic.MODELS)
+    said = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert said.count("n too small") == 2 * 8
+    plt.close(figure)

@@ -10,9 +10,11 @@ import pytest
 
 import synthetic
 from memloc import report, report_parts, report_provenance, report_setup
+from memloc.correlations import correlations
 from memloc.figure_kinds import KINDS
 from memloc.inputs import TASK_COLUMNS
 from memloc.tables import read_tsv
+from test_depth import tables as depth_tables
 
 TASKS = {name: synthetic.TASKS[name] for name in ("rte", "trec")}
 MODELS = {
@@ -106,7 +108,7 @@ def test_tables_hold_the_numbers_of_their_files(made, page):
     folder, _ = made
     names = {"training", "mcog", "one_layer", "layer_weights", "correlations", "cost"}
     assert set(page.tables) == names
-    for name in names - {"mcog"}:
+    for name in names - {"mcog", "correlations"}:
         frame = read_tsv(folder / "summary" / f"{name}.tsv")
         rows = page.tables[name]
         assert len(rows) == len(frame)
@@ -116,6 +118,28 @@ def test_tables_hold_the_numbers_of_their_files(made, page):
                     assert cell in ("nan", "")
                 else:
                     assert cell == str(value) or float(cell) == value
+
+
+def test_correlations_have_the_numbers_of_their_file(made, page):
+    frame = read_tsv(made[0] / "summary" / "correlations.tsv")
+    rows = page.tables["correlations"]
+    assert len(rows) == len(frame)
+    for row, rho, n in zip(rows, frame["rho"], frame["n"], strict=True):
+        assert repr(rho) in row and str(n) in row
+
+
+def test_depth_stands_beside_the_papers_numbers(tmp_path):
+    weights, mcog, events, scores = depth_tables(models=("bert", "opt"))
+    found = correlations(weights, mcog, 0, events, scores)
+    page = made_of(tmp_path, correlations=found, generalisation=scores)
+    rows = page.tables["correlations-depth"]
+    wanted = found[found["family"] == "generalisation"]
+    assert len(rows) == len(wanted)
+    for row, rho, paper in zip(rows, wanted["rho"], wanted["paper_rho"], strict=True):
+        assert row[3:5] == [repr(rho), repr(paper)]
+    text = "".join(page.text)
+    assert "the paper's ρ" in text and "probes: mem. » gen." in text
+    assert "Spearman's ρ of M-CoG and generalisation score" in text  # in the headline
 
 
 def test_mcog_has_a_row_per_task_and_model_and_a_column_per_technique(made, page):

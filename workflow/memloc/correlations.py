@@ -1,78 +1,27 @@
-"""Spearman's rank correlations between techniques and between models (Figures 8 and 9).
+"""summary/correlations.tsv: every rank correlation of the study, with the paper's beside it.
 
-Rows pair the values that two techniques (or models) give for the same task, model (or technique)
-and, for layer weights, layer. Intervals resample tasks, the unit that a new study would draw anew;
-p-values treat rows as independent, which the layers of one task are not: read the intervals.
+Between techniques and between models (Figures 8 and 9) here, of depth with generalisation and
+others in `memloc.depth`. Rows pair the values that a and b give for the same task, model (or
+technique) and, for layer weights, layer. A family of tests, within which Holm's adjustment is made,
+is what one table or panel shows together; column `family` declares it.
 """
 
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
+from memloc.depth import depth_correlations, main_tasks
+from memloc.published import RETRAINING_MODELS
 from memloc.seeds import derive
+from memloc.spearman import correlate, holm
 from memloc.tables import read_tsv, write_tsv
 
-COLUMNS = ["measure", "level", "a", "b", "rho", "p", "ci_low", "ci_high", "n", "note"]
-LEAST = 3  # fewer pairs (or tasks, for an interval) give no number
-RESAMPLES = 1000
-CONFIDENCE = 0.95
-TOO_SMALL = "n too small"
-
-
-def row_wise_rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman's rho of each row of two arrays (m, n): (m,), nan where a row is constant."""
-    rx = stats.rankdata(x, axis=1)
-    ry = stats.rankdata(y, axis=1)
-    rx, ry = rx - rx.mean(axis=1, keepdims=True), ry - ry.mean(axis=1, keepdims=True)
-    scale = np.sqrt((rx**2).sum(axis=1) * (ry**2).sum(axis=1))
-    products = (rx * ry).sum(axis=1)
-    return np.divide(products, scale, out=np.full(len(products), np.nan), where=scale > 0)
-
-
-def task_interval(x, y, tasks, seed, resamples=RESAMPLES):
-    """Percentile bootstrap interval of rho over tasks: (low, high, undefined resamples).
-
-    `x`, `y`, `tasks` have one entry per pair. Tasks are drawn with replacement, each with all of
-    its pairs; resamples without a rho (constant) are left out and counted. nan below 3 tasks.
-    """
-    names = sorted(set(tasks))
-    if len(names) < LEAST:
-        return float("nan"), float("nan"), 0
-    members = [np.flatnonzero(np.asarray(tasks) == name) for name in names]
-    draws = np.random.default_rng(seed).integers(len(names), size=(resamples, len(names)))
-    if len({len(m) for m in members}) == 1:
-        rows = np.array(members)[draws].reshape(resamples, -1)
-        values = row_wise_rho(x[rows], y[rows])
-    else:  # tasks with different numbers of pairs: resamples differ in length
-        picks = [np.concatenate([members[i] for i in draw]) for draw in draws]
-        values = np.array([row_wise_rho(x[None, p], y[None, p])[0] for p in picks])
-    defined = values[~np.isnan(values)]
-    if not len(defined):
-        return float("nan"), float("nan"), resamples
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return float(low), float(high), resamples - len(defined)
-
-
-def correlate(pairs: pd.DataFrame, seed: int) -> dict:
-    """rho, p, ci_low, ci_high, n, note of a frame with columns x, y and task (one row a pair)."""
-    pairs = pairs.dropna(subset=["x", "y"])
-    x, y = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float)
-    result = dict.fromkeys(("rho", "p", "ci_low", "ci_high"), float("nan"))
-    result |= {"n": len(pairs), "note": ""}
-    if len(pairs) < LEAST:
-        return result | {"note": TOO_SMALL}
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return result | {"note": "undefined: constant values"}
-    rho, p = stats.spearmanr(x, y)
-    low, high, undefined = task_interval(x, y, pairs["task"].to_numpy(), seed)
-    if np.isnan(low):
-        result["note"] = f"no interval: {pairs['task'].nunique()} tasks"
-    elif undefined:
-        result["note"] = f"{undefined} of {RESAMPLES} resamples undefined"
-    return result | {"rho": float(rho), "p": float(p), "ci_low": low, "ci_high": high}
+COLUMNS = [
+    "family", "measure", "level", "a", "b", "rho", "p", "p_holm", "ci_low", "ci_high", "n",
+    "mean_difference", "mean_absolute_difference", "paper_rho", "paper_mean_difference",
+    "paper_mean_absolute_difference", "note",
+]  # fmt: skip
 
 
 def min_max(values: pd.Series) -> pd.Series:
@@ -91,12 +40,26 @@ def compare(frame, value, by, keys, seed, measure, level):
             for name, new in ((a, "x"), (b, "y"))
         )
         found = correlate(left.merge(right, on=keys), derive(seed, measure, level, a, b))
-        rows.append({"measure": measure, "level": level, "a": a, "b": b} | found)
+        rows.append(
+            {"family": f"{measure}:{level}", "measure": measure, "level": level, "a": a, "b": b}
+            | found
+        )
     return rows
 
 
-def correlations(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The correlations table of the summary's layer_weights and mcog frames.
+def mean_of_pairs(rows, level):
+    """The mean of pairwise rhos as a row of its own: the paper gives it for retraining (4.1)."""
+    values = [row["rho"] for row in rows if not np.isnan(row["rho"])]
+    if not values:
+        return []
+    row = {"measure": "mcog", "level": level, "a": "mean", "b": "all pairs", "n": len(values)}
+    paper = {"paper_rho": RETRAINING_MODELS} if level == "model:retraining" else {}
+    note = f"mean of {len(values)} pairwise rho, no test"
+    return [row | paper | {"family": "", "rho": float(np.mean(values)), "note": note}]
+
+
+def agreement(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> list[dict]:
+    """Rows between techniques and between models.
 
     Levels: "technique" (pairs over tasks and models), "model" (over tasks and techniques; weights
     scaled to 0..1 per technique, as their units differ) and, with a technique's name, "model:NAME"
@@ -117,10 +80,30 @@ def correlations(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> pd.Dat
     for name in dict.fromkeys(mcog["technique"]):
         level = f"model:{name}"
         part = mcog[mcog["technique"] == name]
-        rows += compare(part, "mcog", "model", ["task"], seed, "mcog", level)
-    return pd.DataFrame(rows, columns=COLUMNS)
+        found = compare(part, "mcog", "model", ["task"], seed, "mcog", level)
+        rows += found + mean_of_pairs(found, level)
+    return rows
 
 
-def write_correlations(layer_weights, mcog, output, seed):
-    """Read the two summary tables and write summary/correlations.tsv."""
-    write_tsv(correlations(read_tsv(layer_weights), read_tsv(mcog), seed), output, COLUMNS)
+def correlations(weights, mcog, seed, events=None, generalisation=None) -> pd.DataFrame:
+    """The correlations table of the summary's frames; events and generalisation may be missing.
+
+    Binarised variants of tasks enter nothing but their comparison with the tasks they come from.
+    """
+    tasks = main_tasks(mcog["task"])
+    main = [frame[frame["task"].isin(tasks)] for frame in (weights, mcog)]
+    rows = agreement(*main, seed)
+    rows += depth_correlations(weights, mcog, events, generalisation, seed)
+    table = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    for family, part in table.groupby("family"):
+        if family:
+            table.loc[part.index, "p_holm"] = holm(part["p"])
+    numbers = [name for name in COLUMNS if "difference" in name or "rho" in name or name[0] == "p"]
+    return table.astype(dict.fromkeys(numbers, float))
+
+
+def write_correlations(layer_weights, mcog, output, seed, events=None, generalisation=None):
+    """Read the summary's tables and write summary/correlations.tsv."""
+    others = [read_tsv(path) if path else None for path in (events, generalisation)]
+    table = correlations(read_tsv(layer_weights), read_tsv(mcog), seed, *others)
+    write_tsv(table, output, COLUMNS)

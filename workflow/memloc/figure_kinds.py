@@ -87,6 +87,11 @@ KINDS = {
         "figures_control", "control",
         "Line plots: gradient norms by layer after each step of post-processing, for {names}.",
     ),
+    "depth_correlations": Kind(
+        "figures_depth", "correlations",
+        "Dot plots: Spearman's rho of each measure of depth with each measure of generalisation, "
+        "pooled and by model, beside the paper's.",
+    ),
     "correlations": Kind(
         "figures_correlations", "correlations",
         "Heat maps: Spearman's rho between techniques and between models ({names}).",

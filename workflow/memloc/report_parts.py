@@ -50,6 +50,10 @@ TITLES = {  # heading of a column where its name alone doesn't say enough
     "n_cut": "examples cut",
     "layer": "layer",
     "rho": "Spearman's ρ",
+    "p_holm": "p, Holm",
+    "paper_rho": "the paper's ρ",
+    "paper_mean_difference": "the paper's mean difference",
+    "paper_mean_absolute_difference": "the paper's mean absolute difference",
     "ci_low": "95 % from",
     "ci_high": "to",
 }

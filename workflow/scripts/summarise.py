@@ -18,6 +18,8 @@ with job(snakemake):
             snakemake.input.mcog,
             snakemake.output[0],
             snakemake.params.seed,
+            snakemake.input.get("events"),
+            snakemake.input.get("generalisation"),
         )
     else:
         summarise(
