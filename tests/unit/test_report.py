@@ -12,6 +12,7 @@ import synthetic
 from memloc import report, report_parts, report_provenance, report_setup
 from memloc.correlations import correlations
 from memloc.figure_kinds import KINDS
+from memloc.generalisation import COLUMNS as GENERALISATION
 from memloc.inputs import TASK_COLUMNS
 from memloc.tables import read_tsv
 from test_depth import tables as depth_tables
@@ -131,6 +132,7 @@ def test_correlations_have_the_numbers_of_their_file(made, page):
 def test_depth_stands_beside_the_papers_numbers(tmp_path):
     weights, mcog, events, scores = depth_tables(models=("bert", "opt"))
     found = correlations(weights, mcog, 0, events, scores)
+    scores = scores.reindex(columns=GENERALISATION, fill_value=0.5)
     page = made_of(tmp_path, correlations=found, generalisation=scores)
     rows = page.tables["correlations-depth"]
     wanted = found[found["family"] == "generalisation"]
