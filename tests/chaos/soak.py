@@ -42,6 +42,7 @@ STUDY = dict(
     model_seeds=[1, 2],
     training={"epochs": 40, "learning_rate": 0.01, "memorised_above": 0.6},
 )
+DRIVER, JOB = "driver", "job"
 DRIVERS_SHARE = 0.3  # of the kills; the others hit jobs
 PATIENCE = 1800  # seconds without an end of one study
 
@@ -116,33 +117,45 @@ def start(folder: Path, log: Path, targets: list[str]) -> subprocess.Popen:
         )
 
 
-def disturb(
-    process: subprocess.Popen, draw: random.Random, pause: float, kills: int, tally: Tally
-) -> None:
+@dataclass(frozen=True)
+class Storm:
+    """What is to be killed, one after the other, and mean seconds between kills."""
+
+    victims: list[str]
+    pause: float
+    draw: random.Random
+
+    @classmethod
+    def of(cls, kills: int, seed: int, pause: float) -> "Storm":
+        """`kills` victims: DRIVER or JOB."""
+        draw = random.Random(seed)
+        victims = [DRIVER if draw.random() < DRIVERS_SHARE else JOB for _ in range(kills)]
+        return cls(victims, pause, draw)
+
+
+def disturb(process: subprocess.Popen, storm: Storm, tally: Tally) -> None:
     """Kill jobs of one driver at random moments, until it ends, is killed, or kills are spent."""
     driver = psutil.Process(process.pid)
-    while tally.kills < kills and process.poll() is None:
-        time.sleep(draw.uniform(0.2, 2 * pause))
+    while tally.kills < len(storm.victims) and process.poll() is None:
+        time.sleep(storm.draw.uniform(0.2, 2 * storm.pause))
         running = jobs_of(driver)
         if not running:
             continue
-        if draw.random() < DRIVERS_SHARE:
+        if storm.victims[tally.kills] == DRIVER:
             process.kill()
             tally.drivers += 1
             return
         try:
-            draw.choice(running).send_signal(signal.SIGKILL)
+            storm.draw.choice(running).send_signal(signal.SIGKILL)
             tally.jobs += 1
         except psutil.NoSuchProcess:
             continue
 
 
-def finish(
-    folder: Path, targets: list[str], draw: random.Random, pause: float, kills: int, tally: Tally
-) -> None:
-    """Run a study to its end, disturbed until `kills` have been spent; RuntimeError without one."""
+def finish(folder: Path, targets: list[str], storm: Storm, tally: Tally) -> None:
+    """Run a study to its end, disturbed until all kills are spent; RuntimeError without one."""
     give_up = time.monotonic() + PATIENCE
-    for attempt in range(10 * kills + 10):
+    for attempt in itertools.count():
         if attempt:
             tally.restarts += 1
         if any((folder / ".snakemake/locks").glob("*")):
@@ -151,14 +164,13 @@ def finish(
         log = folder / f"driver-{attempt}.log"
         process = start(folder, log, targets)
         killed = tally.kills
-        disturb(process, draw, pause, kills, tally)
+        disturb(process, storm, tally)
         code = process.wait()
         tally.count(log)
         if code == 0:
             return
         if tally.kills == killed or time.monotonic() > give_up:
             raise RuntimeError(f"no kill, and still it failed:\n{log.read_text()[-6000:]}")
-    raise RuntimeError(f"{folder}: no end in sight")
 
 
 def rounds(folder: Path, study: dict) -> Iterator[Path]:
@@ -168,18 +180,22 @@ def rounds(folder: Path, study: dict) -> Iterator[Path]:
 
 
 def soak(
-    folder: Path, kills: int, seed: int, pause: float, study: dict, targets: list[str]
+    folder: Path, kills: int, seed: int, study: dict, targets: list[str], pause: float | None = None
 ) -> Tally:
-    """Undisturbed once, then disturbed until all kills are spent, each study compared."""
-    tally, draw = Tally(), random.Random(seed)
+    """Undisturbed once, then disturbed until all kills are spent, each study compared.
+
+    `pause`: mean seconds between kills; None: as if they were spread over an undisturbed run.
+    """
+    tally, began = Tally(), time.monotonic()
     whole = write_study(folder / "undisturbed", **study)
     log = folder / "undisturbed.log"
     if start(whole, log, targets).wait():
         raise RuntimeError(f"the undisturbed run failed:\n{log.read_text()[-6000:]}")
     tally.undisturbed = len(STARTED.findall(log.read_text()))
-    began = time.monotonic()
+    took, began = time.monotonic() - began, time.monotonic()
+    storm = Storm.of(kills, seed, pause or took / kills)
     for place in rounds(folder, study):
-        finish(place, targets, draw, pause, kills, tally)
+        finish(place, targets, storm, tally)
         tally.studies += 1
         tally.differences += differences(whole / "results", place / "results")
         if tally.kills >= kills or tally.differences:
@@ -193,7 +209,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="of the moments and victims")
-    parser.add_argument("--pause", type=float, default=6.0, help="mean seconds between kills")
+    parser.add_argument("--pause", type=float, help="mean seconds between kills")
     parser.add_argument("--targets", nargs="*", default=["tables"], help="what is made")
     parser.add_argument("--keep", default="all", help="keep_checkpoints of the study")
     parser.add_argument("--folder", type=Path, help="where to run (default: a temporary one)")
@@ -201,7 +217,7 @@ def main() -> int:
     study = {**STUDY, "keep_checkpoints": chosen.keep}
     with tempfile.TemporaryDirectory(prefix="memloc-soak-") as temporary:
         folder = chosen.folder or Path(temporary)
-        tally = soak(folder, chosen.kills, chosen.seed, chosen.pause, study, chosen.targets)
+        tally = soak(folder, chosen.kills, chosen.seed, study, chosen.targets, chosen.pause)
     print(tally)
     return 1 if tally.differences else 0
 
