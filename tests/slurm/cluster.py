@@ -21,6 +21,7 @@ from pathlib import Path
 PACKAGES = ("munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol")
 DEFAULT_PLACE = Path("/etc/slurm")
+CONFIGURATIONS = ("slurm.conf", "gres.conf")
 CPUS, MEMORY_MB, GPUS = 4, 64000, 2  # what the node claims, whatever the machine has
 
 # SlurmdParameters: claims count more than what is found. linuxproc, task/none: no cgroups.
@@ -119,14 +120,24 @@ def require() -> None:
         raise Unavailable("Slurm's daemons need root")
     if _missing():
         raise Unavailable(f"not installed: {', '.join(_missing())} (Debian: {' '.join(PACKAGES)})")
-    for name in ("slurm.conf", "gres.conf"):
+    for name in CONFIGURATIONS:
         place = DEFAULT_PLACE / name
-        if place.exists():
-            raise Unavailable(f"{place} exists: this machine belongs to a cluster already")
+        if place.exists() and not _is_left_behind(place):
+            raise Unavailable(
+                f"{place.resolve()} exists: this machine belongs to a cluster already"
+            )
     try:
         socket.gethostbyname(_host())
     except OSError:
         raise Unavailable(f"host name {_host()} has no address: add it to /etc/hosts") from None
+
+
+def _is_left_behind(place: Path) -> bool:
+    """Whether a configuration is a link of ours whose cluster was killed before it could stop."""
+    folder = place.resolve().parent
+    known = folder / "slurm.conf"
+    ours = known.exists() and known.read_text().startswith("ClusterName=memloc\n")
+    return place.is_symlink() and ours and Cluster(folder)._pid("slurmctld") is None
 
 
 class Cluster:
@@ -138,6 +149,9 @@ class Cluster:
     def start(self) -> None:
         """Start all daemons, and wait until the node takes jobs."""
         require()
+        for link in DEFAULT_PLACE.glob("*.conf"):
+            if link.name in CONFIGURATIONS and link.is_symlink():  # ours, as `require` knows
+                Cluster(link.readlink().parent).stop()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         try:
@@ -183,7 +197,7 @@ class Cluster:
                 time.sleep(0.3)
         for name in ("slurmd", "slurmctld", "munged"):
             self._end(name)
-        for name in ("slurm.conf", "gres.conf"):
+        for name in CONFIGURATIONS:
             link = DEFAULT_PLACE / name
             if link.is_symlink() and link.readlink() == self.folder / name:
                 link.unlink()

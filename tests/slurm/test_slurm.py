@@ -166,9 +166,7 @@ def over_time(cluster: Cluster, folder: Path) -> None:
 
 def over_memory(cluster: Cluster, folder: Path) -> None:
     """A training job takes more memory than it asked for."""
-    driver = Driver(folder, SWAP)
-    struck(driver)
-    driver.finish()
+    Driver(folder, SWAP).finish()
 
 
 def cancelled(cluster: Cluster, folder: Path) -> None:
