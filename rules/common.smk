@@ -20,6 +20,7 @@ os.environ.update(
     MEMLOC_DRIVER=str(os.getpid()),  # jobs end with it
 )
 
+import planning
 from leftovers import leftover_jobs, leftover_refusal
 from memloc import settings
 from memloc.costs import named_windows
@@ -333,3 +334,14 @@ def refuse_beside_leftovers():
     reason = leftover_refusal(leftover_jobs(workflow.workdir_init))
     if reason:
         raise WorkflowError(reason)
+
+
+def record_results_left_behind():
+    """Record the settings of results whose own driver could not: it was killed."""
+    names = planning.record_unrecorded(workflow)
+    if names:
+        logger.warning(
+            f"{len(names)} results had no record of their settings, as a killed driver leaves them. "
+            f"They are taken as made with today's: {', '.join(names[:3])}"
+            + (", …" if names[3:] else "")
+        )

@@ -136,6 +136,7 @@ onstart:
     refuse_beside_leftovers()
     refuse_to_run()
     compare_slots()
+    record_results_left_behind()
 
 
 def budgeted_tasks():

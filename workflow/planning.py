@@ -10,7 +10,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from snakemake.io import is_flagged
@@ -105,6 +105,26 @@ def pending_jobs(workflow: Any) -> list[Job]:
         )
         for job in chosen
     ]
+
+
+def record_unrecorded(workflow: Any) -> list[str]:
+    """Record today's settings for results that stand without any; their names.
+
+    A job whose driver was killed leaves results that count, but only a driver records what they
+    were made with: without that, Snakemake would not notice a changed setting.
+    """
+    dag = workflow.dag
+    found = [
+        job
+        for job in dag.jobs
+        if job.output
+        and not dag.needrun(job)
+        and dag.reason(job).no_metadata
+        and all(Path(str(file)).exists() for file in job.output)
+    ]
+    for job in found:
+        workflow.async_run(workflow.persistence.finished(job))
+    return [str(job.output[0]) for job in found]
 
 
 def rule_threads(workflow: Any, rule: Any) -> int:
