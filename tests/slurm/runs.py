@@ -25,7 +25,7 @@ STUDY = {
 # Jobs of seconds: ask for their state sooner, and wait less for a file system that doesn't lag.
 QUICK = {"slurm-init-seconds-before-status-checks": 5, "latency-wait": 20}
 DRIVERS: list[subprocess.Popen] = []  # all that were started
-PATIENCE = 900  # seconds for what takes seconds on an idle machine
+PATIENCE = 1200  # seconds for what takes one or two minutes on an idle machine
 
 
 def write_slurm_study(folder: Path) -> Path:
