@@ -151,7 +151,8 @@ def checkpoint(which, ending=""):
 
     def path(wildcards):
         folder = f"{RESULTS}/{wildcards.task}/{wildcards.model}"
-        run, _, epoch = wildcards.setup.partition("/epoch")
+        parts = re.fullmatch(r"(.+?)(?:/epoch(\d+))?", wildcards.setup)
+        run, epoch = parts.groups()
         control = "control/" if run.startswith("control/") else ""
         places = {
             "theta_M1": f"{wildcards.setup}/perturbed/{'final' if epoch else 'memorised'}",

@@ -50,10 +50,15 @@ def control_technique_runs():
 def control_technique_paths():
     """Their tables, in the same order."""
     return [
-        SETUP.format(setup=f"control/{run['pair']}", **run)
-        + f"/{STUDIED[run['technique']].table}"
+        control_table(run, STUDIED[run["technique"]])
         for run in control_technique_runs()
     ]
+
+
+def control_table(run, technique):
+    """Path of a control model's table of one technique."""
+    folder = SETUP.format(setup=f"control/{run['pair']}", **run)
+    return f"{folder}/{technique.table}"
 
 
 def control_trainings():
@@ -72,13 +77,9 @@ def control_trainings():
 
 def control_training_paths(name):
     """A file of every trained model, in the same order."""
+    trained = "{pair}/{labels}"
     folders = [
-        CONTROL.format(**run)
-        + (
-            f"/{run['pair']}"
-            if run["pair"] == "frozen"
-            else "/{pair}/{labels}".format(**run)
-        )
+        f"{CONTROL}/{'{pair}' if run['pair'] == 'frozen' else trained}".format(**run)
         for run in control_trainings()
     ]
     return [f"{folder}/{name}" for folder in folders]
@@ -91,11 +92,8 @@ def variant_runs():
 
 def variant_paths():
     """Their tables of gradients."""
-    return [
-        SETUP.format(setup=f"control/{run['pair']}", **run)
-        + f"/{techniques.TECHNIQUES['gradients'].table}"
-        for run in variant_runs()
-    ]
+    gradients = techniques.TECHNIQUES["gradients"]
+    return [control_table(run, gradients) for run in variant_runs()]
 
 
 def auxiliary_data(wildcards):

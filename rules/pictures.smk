@@ -144,8 +144,7 @@ def refuse_same_names(figures):
         name, other = figure["name"], seen.get(figure["name"])
         if other:
             pair = " and ".join(
-                "/".join(map(str, found["wildcards"].values()))
-                for found in (other, figure)
+                str(Path(*found["wildcards"].values())) for found in (other, figure)
             )
             raise WorkflowError(
                 f"configuration: tasks, models: the figures of {pair} would both be "
@@ -186,7 +185,7 @@ def progressing_path(found):
     """Path of one of those tables."""
     folder = RUN.format(**found)
     if found["epoch"] != found["last"]:
-        folder += f"/epoch{found['epoch']}"
+        folder = f"{folder}/epoch{found['epoch']}"
     tables = {"events": "centroid_events.tsv"}
     return f"{folder}/{tables.get(found['name']) or STUDIED[found['name']].table}"
 
