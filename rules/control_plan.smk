@@ -12,6 +12,19 @@ wildcard_constraints:
     labels="original|perturbed",
 
 
+# Whether some control models choose the post-processing of gradients.
+VALIDATED = bool(
+    control_plan.validation_tasks(
+        config["control"],
+        (
+            [t for t in config["tasks"] if t != config["control"]["auxiliary"]]
+            if config["control"]["tasks"] == "auto"
+            else config["control"]["tasks"]
+        ),
+    )
+)
+
+
 def readable(function, *arguments):
     """What a check says about the configuration, without a trace."""
     try:
@@ -144,7 +157,7 @@ def paper_models():
 def control_figures():
     """Figures of the control setup, as figure_names lists those of the study."""
     kinds = ["control_weights"]
-    if "gradients" in STUDIED and config["control"]["validation_tasks"]:
+    if "gradients" in STUDIED and VALIDATED:
         kinds.append("gradient_variants")
     return [dict(name="control_accuracy", kind="control_accuracy", wildcards={})] + [
         dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
@@ -155,7 +168,7 @@ def control_figures():
 
 CONTROL_TABLES = ["control_accuracy", "control_techniques", "control_weights"]
 CONTROL_TABLES += ["control_training"]
-if "gradients" in config["techniques"] and config["control"]["validation_tasks"]:
+if "gradients" in config["techniques"] and VALIDATED:
     CONTROL_TABLES.append("gradient_variants")
 
 

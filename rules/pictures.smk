@@ -259,6 +259,8 @@ STAGE_FIGURES = {
 }
 # Stages of this study: epochs that are kept make one.
 STAGES = [*config["stages"], *(["progression"] if KEPT_EPOCHS else [])]
+if not control_plan.possible(config["control"], config["tasks"]):
+    STAGES = [stage for stage in STAGES if stage != "control"]
 # Stages that are targets of their own, and stay on the page once they have been run.
 ON_REQUEST = ["control"]
 STAGES += [stage for stage in ON_REQUEST if stage not in STAGES and finished(stage)]

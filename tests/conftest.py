@@ -9,3 +9,8 @@ sys.path.insert(0, str(ROOT / "workflow"))
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side
+
+from hypothesis import settings  # noqa: E402
+
+settings.register_profile("memloc", deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("memloc")

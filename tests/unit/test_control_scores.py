@@ -15,6 +15,7 @@ from memloc.control_plan import (
     model_pairs,
     pair_name,
     pair_of,
+    possible,
     tasks_under_test,
 )
 from memloc.control_scores import accuracy_at, aggregate, control_frames, scores_of, variant_frame
@@ -65,6 +66,11 @@ def test_tasks_under_test():
         tasks_under_test(CONTROL, ["wic", "rte"])
     with pytest.raises(MemlocError, match="leaves no task under test"):
         tasks_under_test({**CONTROL, "validation_tasks": []}, ["rte"])
+    automatic = {**CONTROL, "validation_tasks": "auto"}
+    papers = tasks_under_test(automatic, ["wic", "rte", "mrpc", "trec"])
+    assert papers == {"wic": "test", "mrpc": "validation", "trec": "validation"}
+    assert tasks_under_test(automatic, ["rte", "trec"]) == {"trec": "test"}
+    assert not possible(automatic, ["rte"]) and possible(automatic, ["rte", "trec"])
     assert higher_rates(CONTROL, 1e-5) == [2e-5, 1e-4]
 
 

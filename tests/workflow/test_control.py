@@ -104,4 +104,4 @@ def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, changes, targe
 def test_the_papers_study_includes_the_control_setup():
     text = (ROOT / "config.yaml").read_text()
     assert "control" in yaml.safe_load(text)["stages"]
-    assert re.search(r"validation_tasks: \[mrpc, trec\]", text)
+    assert re.search(r"validation_tasks: auto", text)

@@ -10,6 +10,7 @@ from memloc.errors import MemlocError
 
 Pair = tuple[int, int]
 TEST, VALIDATION = "test", "validation"
+VALIDATING = ("mrpc", "trec")  # the paper's validation tasks
 
 
 def pair_name(pair: Sequence[int]) -> str:
@@ -66,14 +67,32 @@ def tasks_under_test(control: Mapping[str, Any], studied: Collection[str]) -> di
             f"control.tasks: auto leaves no task under test beside the auxiliary {auxiliary!r}; "
             "name further tasks, or another control.auxiliary"
         )
-    for task in control["validation_tasks"]:
+    validating = validation_tasks(control, chosen)
+    for task in validating:
         if task not in chosen:
             raise MemlocError(
                 f"control.validation_tasks: {task!r} is not under test ({', '.join(chosen)}); name "
                 "it in tasks or control.tasks, change control.validation_tasks ([] for none), or "
                 "leave control out of stages"
             )
-    return {t: VALIDATION if t in control["validation_tasks"] else TEST for t in chosen}
+    return {task: VALIDATION if task in validating else TEST for task in chosen}
+
+
+def validation_tasks(control: Mapping[str, Any], chosen: Collection[str]) -> list[str]:
+    """The tasks that choose the gradients' post-processing.
+
+    auto: the paper's two, as far as they are under test and leave others to score techniques with.
+    """
+    named = control["validation_tasks"]
+    if named != "auto":
+        return list(named)
+    found = [task for task in VALIDATING if task in chosen]
+    return found if len(found) < len(chosen) else []
+
+
+def possible(control: Mapping[str, Any], studied: Collection[str]) -> bool:
+    """Whether a study has a task under test; one of the auxiliary task alone hasn't."""
+    return control["tasks"] != "auto" or any(task != control["auxiliary"] for task in studied)
 
 
 def check_auxiliary(control: Mapping[str, Any], tasks: Collection[str]) -> None:
