@@ -31,7 +31,7 @@ include: "rules/examples.smk"
 
 
 rule all:
-    """The whole study, up to its report."""
+    """The whole study: every table, every figure, and the report (the default)."""
     default_target: True
     input:
         f"{RESULTS}/report.html",
@@ -70,12 +70,12 @@ rule control:
 
 
 rule tables:
-    """All tables over tasks and models."""
+    """All tables over tasks and models, in the folder summary."""
     input:
         SUMMARIES,
 
 
 rule figures:
-    """All figures, as PDF and PNG."""
+    """All figures that this study has, as PDF and PNG, in the folder figures."""
     input:
         FIGURES,

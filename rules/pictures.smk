@@ -91,6 +91,7 @@ def figure_names():
         for task in config["tasks"]
     ]
     kinds = ["layer_weights", *(["techniques"] if len(TECHNIQUE_TABLES) > 1 else [])]
+    kinds += ["label_probes"] if "probing" in TECHNIQUE_TABLES else []
     figures += [
         dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
         for kind in kinds
@@ -131,6 +132,8 @@ def figure_names():
             )
             for measure in ("mcog", "layer_weights")
         ]
+    if any(f"{task}-binary" in config["tasks"] for task in config["tasks"]):
+        figures.append(dict(name="binarised", kind="binarised", wildcards={}))
     if DEPTH_COMPARED:
         kind = "depth_correlations"
         figures.append(dict(name=kind, kind=kind, wildcards={}))
@@ -276,7 +279,7 @@ FIGURES = [
     f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
 ]
 SUMMARY_TABLES = ["layer_weights", "mcog", "one_layer", "training"]
-SUMMARY_TABLES += ["probe_f1"] if "probing" in TECHNIQUE_TABLES else []
+SUMMARY_TABLES += ["probe_f1", "label_f1"] if "probing" in TECHNIQUE_TABLES else []
 SUMMARY_TABLES += ["correlations"] if COMPARED or DEPTH_COMPARED else []
 SUMMARY_TABLES += ["components", "component_mcog"] if len(COMPONENTS) > 1 else []
 EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]

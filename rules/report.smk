@@ -15,6 +15,7 @@ rule summarise:
         mcog=f"{SUMMARY}/mcog.tsv",
         one_layer=f"{SUMMARY}/one_layer.tsv",
         probe_f1=f"{SUMMARY}/probe_f1.tsv",
+        label_f1=f"{SUMMARY}/label_f1.tsv",
     log:
         LOG(f"{SUMMARY}/weights.log"),
     benchmark:
@@ -97,7 +98,7 @@ rule correlate:
 
 
 rule figure_matrix:
-    """Draw a figure, as PDF and PNG, from the tables of runs or of the summary."""
+    """Figures 3 and 16: errors by window of layers, of one technique, task and model."""
     input:
         runs=lambda w: run_paths(
             TECHNIQUE_TABLES[w.technique], models=[w.model], tasks=[w.task]
@@ -263,6 +264,46 @@ use rule figure_matrix as figure_correlations with:
         code=CODE("figures.py", "figures", "figures_correlations"),
 
 
+use rule figure_matrix as figure_label_probes with:
+    """Figure 14: how well probes read perturbed and original labels, of one model."""
+    input:
+        label_f1=rules.summarise.output.label_f1,
+    output:
+        picture(
+            "label_probes_{model}",
+            "label_probes",
+            "Probes for labels",
+            model="{model}",
+        ),
+    log:
+        LOG(f"{FIGURE}/label_probes_{{model}}.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/label_probes_{{model}}.tsv")
+    params:
+        kind="label_probes",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_probes"),
+
+
+use rule figure_matrix as figure_binarised with:
+    """Figures 19 and 20: tasks with all their classes beside the same with two (Appendix C)."""
+    input:
+        unpack(
+            lambda w: {k: v for k, v in correlated_tables().items() if k == "events"}
+        ),
+        mcog=rules.summarise.output.mcog,
+    output:
+        picture("binarised", "binarised", "Binarised tasks"),
+    log:
+        LOG(f"{FIGURE}/binarised.log"),
+    benchmark:
+        BENCHMARK(f"{FIGURE}/binarised.tsv")
+    params:
+        kind="binarised",
+        names=display_names(),
+        code=CODE("figures.py", "figures", "figures_binarised"),
+
+
 use rule figure_matrix as figure_depth_correlations with:
     """Table 2 as a figure: depth of memorisation against generalisation, beside the paper's."""
     input:
@@ -280,7 +321,7 @@ use rule figure_matrix as figure_depth_correlations with:
 
 
 rule report:
-    """The page of results."""
+    """The page of results: every table and figure of the run in one file."""
     input:
         unpack(lambda w: {name: f"{SUMMARY}/{name}.tsv" for name in page_tables()}),
         perturbed=page_content()["data"].values(),

@@ -162,6 +162,7 @@ def study(folder, tasks=TASKS, models=MODELS, seeds=(1, 2), techniques=("swappin
     record = folder / "record.json"
     write_json(record, training_runs(tasks, models, seeds)[2][0])
     if "probing" not in techniques:
+        del tables["label_f1"]
         del tables["probe_f1"]  # empty, as in a study without probes
     page = folder / "report.html"
     write_report(

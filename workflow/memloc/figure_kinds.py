@@ -87,6 +87,14 @@ KINDS = {
         "figures_control", "control",
         "Line plots: gradient norms by layer after each step of post-processing, for {names}.",
     ),
+    "label_probes": Kind(
+        "figures_probes", "techniques",
+        "Line plots: F1 of probes for perturbed and original labels against layer, for {names}.",
+    ),
+    "binarised": Kind(
+        "figures_binarised", "correlations",
+        "Dot plots: depth of memorisation of tasks with all their classes and with two.",
+    ),
     "depth_correlations": Kind(
         "figures_depth", "correlations",
         "Dot plots: Spearman's rho of each measure of depth with each measure of generalisation, "

@@ -95,7 +95,11 @@ def _appendices(content):
                  note="Differences are binarised minus multi-class, in layers")  # fmt: skip
     parts = [
         Part("A larger model (Appendix B)", tables=[larger] if larger else []),
-        Part("Binarised tasks (Appendix C)", tables=[two] if two else []),
+        Part(
+            "Binarised tasks (Appendix C)",
+            figures=pictures(content, "binarised"),
+            tables=[two] if two else [],
+        ),
     ]
     return [part for part in parts if part.tables]
 

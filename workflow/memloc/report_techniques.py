@@ -90,7 +90,15 @@ def _probes(content):
     if not content.has("probe_f1"):
         return []
     title = "F1 of noise probes, mean over probe seeds and seeds; layer 0 is the embeddings"
-    return [Part("Noise probes", tables=[table(content, "probe_f1", title, folded=True)])]
+    labels = "F1 of probes for labels, mean over probe seeds and seeds; layer 0 is the embeddings"
+    return [
+        Part("Noise probes", tables=[table(content, "probe_f1", title, folded=True)]),
+        Part(
+            "Probes for labels",
+            figures=pictures(content, "label_probes"),
+            tables=[table(content, "label_f1", labels, folded=True)],
+        ),
+    ]
 
 
 def weak_probes(content):

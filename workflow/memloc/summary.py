@@ -13,7 +13,7 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.files import read_json
-from memloc.probe_weights import MEMORISED
+from memloc.probe_weights import MEMORISED, probe_f1
 from memloc.tables import COLUMNS as TABLES
 from memloc.tables import read_tsv, write_tsv
 from memloc.techniques import TECHNIQUES, known, with_options
@@ -26,6 +26,7 @@ COLUMNS = {
     "mcog": ["task", "model", "technique", "mcog", "sd", "n_seeds", "n_zero"],
     "one_layer": ["task", "model", "technique", "layer", "error", "sd", "error_raw", "n_seeds"],
     "probe_f1": ["task", "model", "layer", "f1", "sd", "f1_random", "n_seeds"],
+    "label_f1": ["task", "model", "labels", "examples", "layer", "f1", "sd", "n_seeds"],
     "training": [
         "task", "model", "seed", "labels", "n_train", "n_noisy", "epochs", "memorised_epoch",
         "noisy_accuracy",
@@ -87,8 +88,28 @@ def summarise_probes(groups):
     return found.reindex(columns=COLUMNS["probe_f1"])
 
 
+LABEL_PROBES = (("perturbed", "noisy"), ("original", "noisy"), ("original", "clean"))  # Figure 14
+
+
+def summarise_label_probes(groups):
+    """Frame label_f1: F1 of probes for perturbed and for original labels, by layer 0..L.
+
+    Mean and sd over model seeds of the mean over probe seeds, of theta_M2.
+    """
+    frames = []
+    for (task, model, name), seeds in groups.items():
+        for labels, examples in LABEL_PROBES if name == "probing" else ():
+            found = pd.concat([probe_f1(frame, labels, examples) for frame in seeds.values()])
+            layers = found.groupby(level="layer")
+            mean = pd.DataFrame({"f1": layers.mean(), "sd": layers.std(), "n_seeds": layers.size()})
+            facts = dict(task=task, model=model, labels=labels, examples=examples)
+            frames.append(mean.reset_index().assign(**facts))
+    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return found.reindex(columns=COLUMNS["label_f1"])
+
+
 def summarise_runs(runs: Iterable[Run], techniques=TECHNIQUES):
-    """Frames layer_weights, mcog, one_layer (of window techniques) and probe_f1 of all runs."""
+    """Frames layer_weights, mcog, one_layer (of windows), probe_f1 and label_f1 of all runs."""
     groups = grouped(runs)
     rows = {"layer_weights": [], "mcog": [], "one_layer": []}
     for (task, model, name), seeds in groups.items():
@@ -105,6 +126,7 @@ def summarise_runs(runs: Iterable[Run], techniques=TECHNIQUES):
         "mcog": pd.DataFrame(rows["mcog"]),
         "one_layer": pd.DataFrame(rows["one_layer"]),
         "probe_f1": summarise_probes(groups),
+        "label_f1": summarise_label_probes(groups),
     }
     return {name: frame.reindex(columns=COLUMNS[name]) for name, frame in frames.items()}
 
