@@ -32,8 +32,8 @@ def component_curves(frame, tasks, models, model):
                 part = chosen[(chosen["task"] == name) & (chosen["component"] == component)]
                 _line(axes, part.sort_values("layer"), styles[name].colour, component)
             axes.set_title(styles[name].label, color=styles[name].colour)
-            axes.set_ylim(bottom=0)
             layer_ticks(axes.xaxis, n_layers)
+        panels[0].set_ylim(bottom=0)  # once all is drawn: panels share the axis
         for axes in panels[len(names) :]:
             axes.set_visible(False)
         for column in range(columns):

@@ -47,7 +47,8 @@ def _dots(axes, part, names, styles, offset=0.0, **marks):
         centre, sd = part.loc[name, "mcog"], part.loc[name, "sd"]
         look_of = {"color": styles[name].colour, "marker": styles[name].marker} | marks
         if np.isnan(centre):
-            axes.text(axes.get_xlim()[0], height, " undefined", va="center", fontsize=6)
+            inside = axes.get_yaxis_transform()  # x from 0 to 1 of the axes, which aren't final yet
+            axes.text(0.01, height, "undefined", va="center", fontsize=6, transform=inside)
             continue
         axes.errorbar(
             centre, height + offset, xerr=None if np.isnan(sd) else sd, ls="", elinewidth=1,

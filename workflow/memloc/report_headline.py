@@ -7,6 +7,7 @@ import pandas as pd
 
 from memloc.report_techniques import weak_probes
 from memloc.report_training import weak_runs
+from memloc.techniques import TECHNIQUES
 
 MARGIN = 0.02  # of the layers' range: a centre of gravity nearer to the middle leans nowhere
 WORDS = {"lower": "leans to the lower layers", "upper": "leans to the upper layers"}
@@ -21,7 +22,7 @@ def headline(content) -> dict[str, list[str]]:
 
 def centres(content) -> pd.DataFrame:
     """mcog.tsv with the side of the middle each lies on, without probes that found nothing."""
-    frame = content.read("mcog").dropna(subset=["mcog"])
+    frame = studied(content.read("mcog").dropna(subset=["mcog"]))
     layers = content.read("layer_weights").groupby("model")["layer"].max()
     frame = frame.assign(layers=frame["model"].map(layers))
     runs = pd.Series(list(zip(frame["task"], frame["model"], strict=True)), frame.index)
@@ -29,6 +30,14 @@ def centres(content) -> pd.DataFrame:
     away = (frame["mcog"] - (frame["layers"] + 1) / 2) / (frame["layers"] - 1).clip(lower=1)
     side = pd.cut(away, [-1, -MARGIN, MARGIN, 1], labels=["lower", "middle", "upper"])
     return frame.assign(side=side.astype(str))
+
+
+def studied(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the paper's techniques; of all, where none of those was run."""
+    papers = frame[
+        frame["technique"].map(lambda name: name in TECHNIQUES and TECHNIQUES[name].paper)
+    ]
+    return frame if papers.empty else papers
 
 
 def where(content) -> str:
@@ -88,16 +97,18 @@ def alone(content) -> str:
     """What modifying one layer does at most; empty without windows."""
     if not content.has("one_layer"):
         return ""
-    frame = content.read("one_layer").dropna(subset=["error"])
+    frame = studied(content.read("one_layer").dropna(subset=["error"]))
     if frame.empty:
         return ""
     top = frame.loc[frame["error"].idxmax()]
+    by = [TECHNIQUES[name].short.lower() for name in dict.fromkeys(frame["technique"])]
     lead = "No layer holds it alone" if top["error"] < 0.5 else "One layer can hold much of it"
     below = (frame["error"] < 0.15).mean()
     return (
-        f"{lead}: modifying a single layer undoes {top['error']:.0%} of the memorised labels at "
-        f"most ({content.task_label(top['task'])}, {content.model_label(top['model'])}, layer "
-        f"{top['layer']}), and less than 15% in {below:.0%} of the cases."
+        f"{lead}: modifying a single layer ({' or '.join(by)}) undoes {top['error']:.0%} of the "
+        f"memorised labels at most ({content.task_label(top['task'])}, "
+        f"{content.model_label(top['model'])}, layer {top['layer']}), and less than 15% in "
+        f"{below:.0%} of the cases."
     )
 
 
