@@ -29,7 +29,7 @@ def study_with(folder, path, value):
         (("seeds",), [1], ["unknown key 'seeds'"]),
         (("tasks",), ["toyy"], ["toyy", "toy"]),
         (("models",), ["tinny"], ["tinny", "did you mean 'tiny'", "model_sources"]),
-        (("techniques",), ["swaping"], ["swaping", "did you mean 'swapping'", "gradients, prob"]),
+        (("techniques",), ["swaping"], ["swaping", "did you mean 'swapping'", "Known: gradients"]),
         (("perturbation", "ratio"), 1.0, ["perturbation.ratio", "1.0"]),
         (("perturbation", "ratio"), 0, ["perturbation.ratio", "0"]),
         (("training", "learning_rate"), float("nan"), ["training.learning_rate", "finite"]),

@@ -53,8 +53,8 @@ class Makespan:
 class Budget:
     """What a plan will cost.
 
-    chain: the jobs of the longest chain, which no number of GPUs shortens; `notes`: on what the
-    figures rest, a line each.
+    chain: the jobs of the longest chain, which no number of GPUs shortens; stays: bytes that are
+    still there in the end; `notes`: on what the figures rest, a line each.
     """
 
     rows: list[Row]
@@ -62,6 +62,7 @@ class Budget:
     chain: list[Job]
     chain_hours: float
     device: str
+    stays: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -105,6 +106,7 @@ def make_budget(jobs: Sequence[Job], model: CostModel, gpus: Iterable[int]) -> B
         chain=[jobs[i] for i in chain],
         chain_hours=sum(items[i].seconds for i in chain) / HOUR,
         device=model.device,
+        stays=sum(item.kept for item in items),
         notes=_notes(jobs, model),
     )
 

@@ -74,7 +74,8 @@ def budget_text(budget: Budget, config: Mapping[str, Any], refused: str | None =
     between = f" ({_hours(low)} to {_hours(high)})" if budget.gpu_hours else ""
     lines = [
         f"Budget: {_count(budget.jobs, 'job')}, {_hours(budget.gpu_hours)} GPU-hours{between}, "
-        f"{_hours(budget.cpu_hours)} CPU-hours, at most {_bytes(budget.disk)} more on disk",
+        f"{_hours(budget.cpu_hours)} CPU-hours, at most {_bytes(budget.disk)} more on disk, "
+        f"of which {_bytes(budget.stays)} to stay",
         "",
         *_stages(budget.rows),
         "",

@@ -85,7 +85,8 @@ def test_training_survives_a_full_disk(whole, disk, tmp_path, where):
     fill(disk)
     assert process.wait() != 0
     said = log.read_text()
-    wrong = re.search(r"perturbed/\S+: the disk is full: this needs [\d.]+ kB, and .* free", said)
+    needs = r"this needs (?:more than )?[\d.]+ \w+, and .* free"
+    wrong = re.search(rf"perturbed/\S+: the disk is full: {needs}", said)
     assert wrong, said
     assert "Make room" in said
     assert "Traceback" not in said, said
