@@ -24,7 +24,7 @@ def ends(how: str) -> float:
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, JOB, how],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SCRIPTS.parent), str(SCRIPTS)])},
     )
     assert driver.stdout.readline() == b"started\n"
     time.sleep(0.3)

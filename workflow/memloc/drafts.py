@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeVar
 
+from memloc.processes import is_alive
+
 T = TypeVar("T")
 OLD_SECONDS = 24 * 3600  # a draft of another machine, whose processes can't be seen
 TRIES = 5
@@ -129,10 +131,4 @@ def _is_dead(holder: Path, path: Path) -> bool:
             return time.time() - holder.stat().st_mtime > OLD_SECONDS
         except OSError:
             return False
-    try:
-        os.kill(int(match["pid"]), 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        pass
-    return False
+    return not is_alive(int(match["pid"]))

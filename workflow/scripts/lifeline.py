@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Mapping
 
+from memloc.processes import is_alive
+
 DRIVER = "MEMLOC_DRIVER"  # process id of the Snakemake that runs this job
 ORPHANS = "MEMLOC_ORPHANS"
 POLL_SECONDS = 1.0
@@ -33,12 +35,12 @@ def hold(poll: float = POLL_SECONDS) -> None:
 def driver(environ: Mapping[str, str] = os.environ) -> int | None:
     """The driver's process id; None where it isn't known, or was never seen in this container."""
     pid = int(environ.get(DRIVER, 0))
-    return pid if pid and _alive(pid) else None
+    return pid if pid and is_alive(pid) else None
 
 
 def orphaned(parent: int, pid: int | None) -> bool:
     """Whether the process that started this one (`parent`), or its driver, has gone."""
-    return os.getppid() != parent or (pid is not None and not _alive(pid))
+    return os.getppid() != parent or (pid is not None and not is_alive(pid))
 
 
 def _watch(parent: int, pid: int | None, poll: float) -> None:
@@ -46,13 +48,3 @@ def _watch(parent: int, pid: int | None, poll: float) -> None:
         time.sleep(poll)
     logger.error("the Snakemake process that ran this job is gone: stopping; run it again")
     os._exit(1)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
