@@ -13,16 +13,7 @@ wildcard_constraints:
 
 
 # Whether some control models choose the post-processing of gradients.
-VALIDATED = bool(
-    control_plan.validation_tasks(
-        config["control"],
-        (
-            [t for t in config["tasks"] if t != config["control"]["auxiliary"]]
-            if config["control"]["tasks"] == "auto"
-            else config["control"]["tasks"]
-        ),
-    )
-)
+VALIDATED = bool(control_plan.validation_tasks(config["control"], config["tasks"]))
 
 
 def readable(function, *arguments):
@@ -159,11 +150,7 @@ def control_figures():
     kinds = ["control_weights"]
     if "gradients" in STUDIED and VALIDATED:
         kinds.append("gradient_variants")
-    return [dict(name="control_accuracy", kind="control_accuracy", wildcards={})] + [
-        dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
-        for kind in kinds
-        for model in MODELS
-    ]
+    return [*single("control_accuracy"), *by_model(*kinds)]
 
 
 CONTROL_TABLES = ["control_accuracy", "control_techniques", "control_weights"]

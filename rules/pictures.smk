@@ -74,69 +74,69 @@ def display_names():
     }
 
 
+def pictures(kind, name, wildcards):
+    """Entries of the list of figures: one of a kind for each set of wildcards."""
+    return [
+        dict(name=name.format(**words), kind=kind, wildcards=words)
+        for words in wildcards
+    ]
+
+
+def single(kind):
+    """A figure of the whole study."""
+    return pictures(kind, kind, [{}])
+
+
+def by_model(*kinds):
+    """A figure per model of each kind."""
+    models = [{"model": model} for model in MODELS]
+    return [
+        figure
+        for kind in kinds
+        for figure in pictures(kind, f"{kind}_{{model}}", models)
+    ]
+
+
+def matrices(key, names):
+    """Wildcards of figures by `key` (technique or component), model and task."""
+    return [
+        {key: name, "task": task, "model": model}
+        for name in names
+        for model in MODELS
+        for task in config["tasks"]
+    ]
+
+
 def figure_names():
     """Names of all figures with their kind and wildcards: one entry per picture of the page."""
+    by_layer = ["layer_weights", *(["techniques"] if len(TECHNIQUE_TABLES) > 1 else [])]
+    by_layer += ["label_probes"] if "probing" in TECHNIQUE_TABLES else []
+    blocks = [component for component in COMPONENTS if component != "layer"]
     figures = [
-        dict(name=f"training_{m}", kind="training", wildcards={"model": m})
-        for m in MODELS
+        *by_model("training"),
+        *pictures(
+            "matrix",
+            "matrix_{technique}_{task}_{model}",
+            matrices("technique", WINDOW_TECHNIQUES),
+        ),
+        *by_model(*by_layer),
+        *pictures(
+            "component_matrix",
+            "swap-{component}_{task}_{model}",
+            matrices("component", blocks),
+        ),
     ]
-    figures += [
-        dict(
-            name=f"matrix_{technique}_{task}_{model}",
-            kind="matrix",
-            wildcards={"technique": technique, "task": task, "model": model},
-        )
-        for technique in WINDOW_TECHNIQUES
-        for model in MODELS
-        for task in config["tasks"]
-    ]
-    kinds = ["layer_weights", *(["techniques"] if len(TECHNIQUE_TABLES) > 1 else [])]
-    kinds += ["label_probes"] if "probing" in TECHNIQUE_TABLES else []
-    figures += [
-        dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
-        for kind in kinds
-        for model in MODELS
-    ]
-    figures += [
-        dict(
-            name=f"swap-{component}_{task}_{model}",
-            kind="component_matrix",
-            wildcards={"component": component, "task": task, "model": model},
-        )
-        for component in COMPONENTS
-        if component != "layer"
-        for model in MODELS
-        for task in config["tasks"]
-    ]
-    kinds = [
-        *(["components"] if len(COMPONENTS) > 1 else []),
-        *(["examples"] if "swapping" in STUDIED else []),
-    ]
-    figures += [
-        dict(name=f"{kind}_{model}", kind=kind, wildcards={"model": model})
-        for kind in kinds
-        for model in MODELS
-    ]
-    whole = [
-        *(["one_layer"] if WINDOW_TECHNIQUES else []),
-        "mcog",
-        *(["mcog_averages"] if COMPARED else []),
-    ]
-    figures += [dict(name=kind, kind=kind, wildcards={}) for kind in whole]
+    figures += by_model("components") if len(COMPONENTS) > 1 else []
+    figures += by_model("examples") if "swapping" in STUDIED else []
+    figures += single("one_layer") if WINDOW_TECHNIQUES else []
+    figures += single("mcog")
     if COMPARED:
-        figures += [
-            dict(
-                name=f"correlations_{measure}",
-                kind="correlations",
-                wildcards={"measure": measure},
-            )
-            for measure in ("mcog", "layer_weights")
-        ]
+        measures = [{"measure": measure} for measure in ("mcog", "layer_weights")]
+        figures += single("mcog_averages")
+        figures += pictures("correlations", "correlations_{measure}", measures)
     if any(f"{task}-binary" in config["tasks"] for task in config["tasks"]):
-        figures.append(dict(name="binarised", kind="binarised", wildcards={}))
-    if DEPTH_COMPARED:
-        kind = "depth_correlations"
-        figures.append(dict(name=kind, kind=kind, wildcards={}))
+        figures += single("binarised")
+    figures += single("depth_correlations") if DEPTH_COMPARED else []
     return figures
 
 
@@ -194,45 +194,26 @@ def progressing_path(found):
 
 
 def progression_figures():
-    return [
-        dict(name=f"progression_{m}", kind="progression", wildcards={"model": m})
-        for m in MODELS
-    ]
+    """Depth of memorisation by epoch."""
+    return by_model("progression")
 
 
 def explanation_figures():
     """Figures of the centroid analysis and of events."""
-    figures = [dict(name="events", kind="events", wildcards={})]
-    figures += [
-        dict(
-            name=f"swapped_halves_{model}",
-            kind="swapped_halves",
-            wildcards={"model": model},
-        )
-        for model in MODELS
+    places = [
+        {"task": task, "model": model} for model in MODELS for task in config["tasks"]
     ]
-    return figures + [
-        dict(
-            name=f"centroids_{task}_{model}",
-            kind="centroids",
-            wildcards={"task": task, "model": model},
-        )
-        for model in MODELS
-        for task in config["tasks"]
+    return [
+        *single("events"),
+        *by_model("swapped_halves"),
+        *pictures("centroids", "centroids_{task}_{model}", places),
     ]
 
 
 def generalisation_figures():
     """A memorisation map per task and model, and the scores of all."""
-    maps = [
-        dict(
-            name="memorisation_map_{task}_{model}".format(**pair),
-            kind="memorisation_map",
-            wildcards=pair,
-        )
-        for pair in pair_list()
-    ]
-    return [dict(name="generalisation", kind="generalisation", wildcards={}), *maps]
+    maps = pictures("memorisation_map", "memorisation_map_{task}_{model}", pair_list())
+    return [*single("generalisation"), *maps]
 
 
 def finished(stage):
@@ -268,12 +249,7 @@ if not control_plan.possible(config["control"], config["tasks"]):
 ON_REQUEST = ["control"]
 STAGES += [stage for stage in ON_REQUEST if stage not in STAGES and finished(stage)]
 FIGURES_LIST = figure_names()
-FIGURES_LIST += [
-    figure
-    for stage in STAGES
-    if stage in STAGE_FIGURES
-    for figure in STAGE_FIGURES[stage]()
-]
+FIGURES_LIST += [figure for stage in STAGES for figure in STAGE_FIGURES[stage]()]
 refuse_same_names(FIGURES_LIST)
 FIGURES = [
     f"{FIGURE}/{f['name']}.{kind}" for f in FIGURES_LIST for kind in ("pdf", "png")
@@ -284,7 +260,7 @@ SUMMARY_TABLES += ["correlations"] if COMPARED or DEPTH_COMPARED else []
 SUMMARY_TABLES += ["components", "component_mcog"] if len(COMPONENTS) > 1 else []
 EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]
 SUMMARY_TABLES += EXAMPLE_TABLES if "swapping" in STUDIED else []
-SUMMARY_TABLES += [table for stage in STAGES for table in STAGE_TABLES.get(stage, [])]
+SUMMARY_TABLES += [table for stage in STAGES for table in STAGE_TABLES[stage]]
 if "probing" in TECHNIQUE_TABLES and "events" not in SUMMARY_TABLES:
     SUMMARY_TABLES.append("events")  # those of probes
 SUMMARIES = [f"{SUMMARY}/{name}.tsv" for name in SUMMARY_TABLES]
