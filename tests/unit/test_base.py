@@ -108,8 +108,7 @@ def package(tmp_path, monkeypatch):
     def edit(name, old, new):
         path = tmp_path / "memloc" / f"{name}.py"
         path.write_text(path.read_text().replace(old, new))
-        for cached in (fingerprints._tree, fingerprints._imports, fingerprints._code):
-            cached.cache_clear()
+        fingerprints._read.cache_clear()
         return fingerprints.fingerprint("top")
 
     edit("top", "", "")
@@ -125,7 +124,7 @@ def test_fingerprints_follow_code_and_imports_alone(package):
     script = fingerprints.PACKAGE / "script.py"
     script.write_text("run()")
     with_script = fingerprints.fingerprint("top", script=script)
-    fingerprints._code.cache_clear()
+    fingerprints._read.cache_clear()
     script.write_text("run(1)")
     assert fingerprints.fingerprint("top", script=script) != with_script != first
     assert package("bottom", "y = 2", "y = 3") != first

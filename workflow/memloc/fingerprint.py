@@ -24,23 +24,22 @@ def fingerprint(*modules: str, script: str | Path | None = None) -> str:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting.extend(_imports(name))
-    text = "\n".join(f"{name}:{_code(PACKAGE / f'{name}.py')}" for name in sorted(found))
+            waiting.extend(_read(PACKAGE / f"{name}.py")[1])
+    text = "\n".join(f"{name}:{_read(PACKAGE / f'{name}.py')[0]}" for name in sorted(found))
     if script is not None:
-        text += f"\n{Path(script).name}:{_code(Path(script))}"
+        text += f"\n{Path(script).name}:{_read(Path(script))[0]}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def _tree(name: str) -> ast.Module:
-    return ast.parse((PACKAGE / f"{name}.py").read_text())
-
-
-@cache
-def _imports(name: str) -> tuple[str, ...]:
-    named = []
-    for node in ast.walk(_tree(name)):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+def _read(path: Path) -> tuple[str, tuple[str, ...]]:
+    """A file's code without comments, docstrings and layout, and the memloc modules it imports."""
+    tree = ast.parse(path.read_text())
+    named: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             base, _, module = node.module.partition(".")
             if base == PACKAGE.name:
                 named.extend([module] if module else [alias.name for alias in node.names])
@@ -50,14 +49,5 @@ def _imports(name: str) -> tuple[str, ...]:
                 for alias in node.names
                 if alias.name.startswith(f"{PACKAGE.name}.")
             )
-    return tuple(module for module in named if (PACKAGE / f"{module}.py").exists())
-
-
-@cache
-def _code(path: Path) -> str:
-    """A file's code without comments, docstrings and layout."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    known = tuple(module for module in named if (PACKAGE / f"{module}.py").exists())
+    return ast.unparse(tree), known
