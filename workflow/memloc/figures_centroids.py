@@ -9,7 +9,7 @@ import pandas as pd
 
 from memloc.centroids import CROSSING, INITIATION
 from memloc.events import PROBING_INITIATION, PROBING_MEMORISATION, SOURCES, happened
-from memloc.figures_common import grid_of, label_of, present
+from memloc.figures_common import grid_of, label_lowest, label_of, open_panels, present
 from memloc.style import LAYER_WIDTH, layer_ticks, look, task_styles
 
 TITLES = {
@@ -107,13 +107,11 @@ def swapped_halves(curves, tasks, models, model):
     names = [t for t in styles if t in set(chosen["task"])]
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
-    columns = min(4 if width < 3 else 2, len(names))
-    rows = -(-len(names) // columns)
     with look():
-        figure, grid = grid_of(rows, columns, width, 1.6, sharex=True, sharey=True)
-        figure.set_size_inches(max(4.4, width * columns + 0.5), 1.6 * rows + 1.0)
-        panels = list(grid.flat)
-        for axes, name in zip(panels, names, strict=False):
+        figure, panels, columns = open_panels(
+            len(names), 4 if width < 3 else 2, width, 1.6, sharex=True, sharey=True
+        )
+        for axes, name in zip(panels, names, strict=True):
             style = styles[name]
             for source in SOURCES:
                 part = _of(chosen, name, model)
@@ -126,12 +124,7 @@ def swapped_halves(curves, tasks, models, model):
             axes.set_ylim(-0.15, 1.15)
             axes.set_title(style.label, color=style.colour)
             layer_ticks(axes.xaxis, n_layers)
-        for axes in panels[len(names) :]:
-            axes.set_visible(False)
-        for column in range(columns):
-            lowest = max(i for i in range(len(names)) if i % columns == column)
-            panels[lowest].set_xlabel("layer")
-            panels[lowest].tick_params(labelbottom=True)
+        label_lowest(panels, columns, "layer")
         figure.supylabel("noisy examples\n(a = 0, b = 1)", fontsize=8)
         handles = [
             plt.Line2D([], [], color="#333333", ls=LINES[source], label=TITLES[source])

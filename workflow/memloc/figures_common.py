@@ -32,6 +32,29 @@ def grid_of(n_rows, n_columns, width, height, **kwargs):
     )  # fmt: skip
 
 
+def open_panels(count, columns, width, height, foot=1.0, **shared):
+    """A figure of `count` panels (inches each) in rows of at most `columns`, a legend's room below:
+    the figure, its panels in reading order, and how many columns there are.
+
+    Panels of the last row that aren't needed are hidden.
+    """
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure, grid = grid_of(rows, columns, width, height, **shared)
+    figure.set_size_inches(max(4.4, width * columns + 0.5), height * rows + foot)
+    panels = list(grid.flat)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    return figure, panels[:count], columns
+
+
+def label_lowest(panels, columns, label):
+    """Name the x-axis below every column, whose lowest panel needn't be in the last row."""
+    for axes in panels[-columns:]:
+        axes.set_xlabel(label)
+        axes.tick_params(labelbottom=True)
+
+
 def handles_of(names, styles, line=""):
     return [
         plt.Line2D([], [], color=styles[n].colour, marker=styles[n].marker, ls=line,

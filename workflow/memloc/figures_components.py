@@ -2,7 +2,7 @@
 
 import matplotlib.pyplot as plt
 
-from memloc.figures_common import grid_of, label_of
+from memloc.figures_common import label_lowest, label_of, open_panels
 from memloc.figures_layers import matrix
 from memloc.style import LAYER_WIDTH, layer_ticks, look, task_styles
 
@@ -21,25 +21,18 @@ def component_curves(frame, tasks, models, model):
     components = [c for c in LABELS if c in set(chosen["component"])]
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
-    columns = min(4 if width < 3 else 2, len(names))
-    rows = -(-len(names) // columns)
     with look():
-        figure, grid = grid_of(rows, columns, width, 1.6, sharex=True, sharey=True)
-        figure.set_size_inches(max(4.4, width * columns + 0.5), 1.6 * rows + 1.0)
-        panels = list(grid.flat)
-        for axes, name in zip(panels, names, strict=False):
+        figure, panels, columns = open_panels(
+            len(names), 4 if width < 3 else 2, width, 1.6, sharex=True, sharey=True
+        )
+        for axes, name in zip(panels, names, strict=True):
             for component in components:
                 part = chosen[(chosen["task"] == name) & (chosen["component"] == component)]
                 _line(axes, part.sort_values("layer"), styles[name].colour, component)
             axes.set_title(styles[name].label, color=styles[name].colour)
             layer_ticks(axes.xaxis, n_layers)
         panels[0].set_ylim(bottom=0)  # once all is drawn: panels share the axis
-        for axes in panels[len(names) :]:
-            axes.set_visible(False)
-        for column in range(columns):
-            lowest = max(i for i in range(len(names)) if i % columns == column)
-            panels[lowest].set_xlabel("layer")
-            panels[lowest].tick_params(labelbottom=True)
+        label_lowest(panels, columns, "layer")
         figure.supylabel("mean memorisation\nerror", fontsize=8)
         handles = [
             plt.Line2D([], [], color="#333333", marker=LINES[c][0], ls=LINES[c][1], label=LABELS[c])

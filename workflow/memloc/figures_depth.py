@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from memloc.figures_common import grid_of, label_of, present
+from memloc.figures_common import grid_of, label_lowest, label_of, present
 from memloc.style import look
 
 WORDS = {
@@ -45,9 +45,7 @@ def depth_correlations(frame, models):
             axes.set_yticks(range(len(rows)), list(rows.values()))
         for axes in panels[len(levels) :]:
             axes.set_visible(False)
-        for axes in panels[max(0, len(levels) - columns) : len(levels)]:
-            axes.set_xlabel("Spearman's ρ")
-            axes.tick_params(labelbottom=True)
+        label_lowest(panels[: len(levels)], columns, "Spearman's ρ")
         _groups(panels[::columns], rows)
         figure.legend(handles=_legend(), loc="outside lower center", ncols=2)
     return figure

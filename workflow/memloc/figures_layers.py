@@ -10,8 +10,10 @@ import seaborn as sns
 from memloc.figures_common import (
     grid_of,
     handles_of,
+    label_lowest,
     label_of,
     offsets_of,
+    open_panels,
     present,
     technique_label,
 )
@@ -203,14 +205,12 @@ def technique_curves(weights, tasks, models, model):
     techniques = present(TECHNIQUES, chosen["technique"])
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
-    columns = min(4 if width < 3 else 2, len(names))
-    rows = -(-len(names) // columns)
     with look():
         height = 1.6 if len(techniques) <= 4 else 2.3  # many lines need room
-        figure, grid = grid_of(rows, columns, width, height, sharex=True, sharey=True)
-        figure.set_size_inches(max(4.4, width * columns + 0.5), height * rows + 1.0)
-        panels = list(grid.flat)
-        for axes, name in zip(panels, names, strict=False):
+        figure, panels, columns = open_panels(
+            len(names), 4 if width < 3 else 2, width, height, sharex=True, sharey=True
+        )
+        for axes, name in zip(panels, names, strict=True):
             for technique in techniques:
                 part = chosen[(chosen["task"] == name) & (chosen["technique"] == technique)]
                 part = part.sort_values("layer")
@@ -222,12 +222,7 @@ def technique_curves(weights, tasks, models, model):
             axes.set_title(styles[name].label, color=styles[name].colour)
             axes.set_ylim(-0.05, 1.08)
             layer_ticks(axes.xaxis, n_layers)
-        for axes in panels[len(names) :]:
-            axes.set_visible(False)
-        for column in range(columns):
-            lowest = max(i for i in range(len(names)) if i % columns == column)
-            panels[lowest].set_xlabel("layer")
-            panels[lowest].tick_params(labelbottom=True)
+        label_lowest(panels, columns, "layer")
         figure.supylabel("layer weight\n(largest = 1)", fontsize=8)
         handles = [
             plt.Line2D([], [], label=technique_label(t), color=technique_mark(t)[0],

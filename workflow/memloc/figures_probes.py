@@ -2,7 +2,7 @@
 
 import matplotlib.pyplot as plt
 
-from memloc.figures_common import grid_of, label_of
+from memloc.figures_common import label_lowest, label_of, open_panels
 from memloc.style import LAYER_WIDTH, layer_ticks, look, task_styles
 
 LINES = {
@@ -19,13 +19,11 @@ def label_probes(frame, tasks, models, model):
     names = [name for name in styles if name in set(chosen["task"])]
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
-    columns = min(3, len(names))
-    rows = -(-len(names) // columns)
     with look():
-        figure, grid = grid_of(rows, columns, width, 1.6, sharex=True, sharey=True)
-        figure.set_size_inches(max(4.4, width * columns + 0.5), 1.6 * rows + 1.1)
-        panels = list(grid.flat)
-        for axes, name in zip(panels, names, strict=False):
+        figure, panels, columns = open_panels(
+            len(names), 3, width, 1.6, foot=1.1, sharex=True, sharey=True
+        )
+        for axes, name in zip(panels, names, strict=True):
             for (labels, examples), (_, line) in LINES.items():
                 part = chosen[(chosen["task"] == name) & (chosen["labels"] == labels)]
                 part = part[part["examples"] == examples].sort_values("layer")
@@ -36,11 +34,7 @@ def label_probes(frame, tasks, models, model):
             axes.set_title(styles[name].label, color=styles[name].colour)
             axes.set_ylim(-0.03, 1.05)
             layer_ticks(axes.xaxis, n_layers)
-        for axes in panels[len(names) :]:
-            axes.set_visible(False)
-        for axes in panels[max(0, len(names) - columns) : len(names)]:
-            axes.set_xlabel("layer")
-            axes.tick_params(labelbottom=True)
+        label_lowest(panels, columns, "layer")
         figure.supylabel("$F_1$ of probes", fontsize=8)
         handles = [
             plt.Line2D([], [], color="#333333", ls=line, label=label)

@@ -3,7 +3,14 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from memloc.figures_common import label_of, present, technique_label
+from memloc.figures_common import (
+    handles_of,
+    label_lowest,
+    label_of,
+    open_panels,
+    present,
+    technique_label,
+)
 from memloc.progression import ACCURACY, EVENT, MCOG
 from memloc.style import layer_ticks, look, task_styles
 
@@ -31,15 +38,11 @@ def progression(frame, tasks, models, model, n_layers):
     chosen["value"] = pd.to_numeric(chosen["value"], errors="coerce")
     styles = task_styles(tasks)
     names = [task for task in styles if task in present(tasks, chosen["task"])]
-    panels = panels_of(chosen)
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
+    contents = panels_of(chosen)
     ticks = sorted(set(chosen["epoch"]))
     with look():
-        figure, grid = plt.subplots(
-            rows, columns, figsize=(2.25 * columns + 0.4, 1.9 * rows + 0.8), squeeze=False
-        )
-        for axes, (measure, quantities, title) in zip(grid.flat, panels, strict=False):
+        figure, panels, columns = open_panels(len(contents), 3, 2.25, 1.9, foot=0.8)
+        for axes, (measure, quantities, title) in zip(panels, contents, strict=True):
             for task in names:
                 for quantity in quantities:
                     part = chosen[
@@ -66,20 +69,12 @@ def progression(frame, tasks, models, model, n_layers):
             axes.set_xticks(ticks, [str(tick) for tick in ticks])
             axes.minorticks_off()
             axes.set_title(title)
-        for axes in list(grid.flat)[len(panels) :]:
-            axes.set_visible(False)
-        for column in range(columns):
-            lowest = max(i for i in range(len(panels)) if i % columns == column)
-            grid.flat[lowest].set_xlabel("epoch")
+        label_lowest(panels, columns, "epoch")
         figure.supylabel("layer, or accuracy", fontsize=8)
-        handles = [
-            plt.Line2D([], [], color=styles[t].colour, marker=styles[t].marker, ls="",
-                       label=styles[t].label)
-            for t in names
-        ] + [
+        handles = handles_of(names, styles) + [
             plt.Line2D([], [], color="#333333", ls=line, label=label)
             for label, line in ACCURACY_LINES.values()
-        ]  # fmt: skip
+        ]
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from memloc.figures_common import grid_of, label_of
+from memloc.figures_common import label_lowest, label_of, open_panels
 from memloc.style import look, task_styles
 from memloc.summary import read_histories
 
@@ -24,13 +24,9 @@ def training(histories, outcomes, tasks, models, model):
     chosen = histories[(histories["model"] == model) & (histories["labels"] == "perturbed")]
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(chosen["task"])]
-    columns = min(4, len(names))
-    rows = -(-len(names) // columns)
     with look():
-        figure, grid = grid_of(rows, columns, 2.2, 1.7, sharey=True)
-        figure.set_size_inches(max(4.4, 2.2 * columns + 0.5), 1.7 * rows + 1.0)
-        panels = list(grid.flat)
-        for axes, name in zip(panels, names, strict=False):
+        figure, panels, columns = open_panels(len(names), 4, 2.2, 1.7, sharey=True)
+        for axes, name in zip(panels, names, strict=True):
             part, style = chosen[chosen["task"] == name], styles[name]
             for column, (_, line) in TRAINING_LINES.items():
                 for _, seed in part.groupby("seed"):
@@ -41,10 +37,7 @@ def training(histories, outcomes, tasks, models, model):
             axes.set_ylim(-0.03, 1.05)
             axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_title(style.label, color=style.colour)
-        for axes in panels[len(names) :]:
-            axes.set_visible(False)
-        for column in range(columns):
-            panels[max(i for i in range(len(names)) if i % columns == column)].set_xlabel("epoch")
+        label_lowest(panels, columns, "epoch")
         figure.supylabel("accuracy", fontsize=8)
         handles = [
             plt.Line2D([], [], color="#333333", ls=line, lw=1.6, label=label)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from memloc.centroids import EVENT_COLUMNS
 from memloc.events import COLUMNS as EVENT_SUMMARY
-from memloc.events import summarise_events
+from memloc.events import SOURCES, summarise_events
 from memloc.summary import TECHNIQUES
 from memloc.tables import COLUMNS as TABLES
 from memloc.tables import read_tsv, write_tsv
@@ -19,7 +19,6 @@ from memloc.weights import mean_mcog
 
 COLUMNS = ["task", "model", "epoch", "measure", "name", "value", "sd", "n", "n_none"]
 MCOG, EVENT, ACCURACY = "mcog", "event", "accuracy"
-TRAINED = "trained"
 ACCURACIES = ("noisy_accuracy", "clean_accuracy", "validation_accuracy")
 Entry = tuple[Mapping, pd.DataFrame]  # what a table is of (task, model, seed, epoch, name); it
 
@@ -50,7 +49,7 @@ def event_rows(entries: Iterable[Entry]) -> list[dict]:
     """Mean layer of each centroid event of theta_M itself; "none" where it never happened."""
     by_epoch: dict[int, list[Entry]] = {}
     for facts, frame in entries:
-        chosen = frame.loc[frame["source"] == TRAINED, EVENT_COLUMNS]
+        chosen = frame.loc[frame["source"] == SOURCES[0], EVENT_COLUMNS]
         by_epoch.setdefault(facts["epoch"], []).append((facts, chosen))
     rows = []
     for epoch, runs in by_epoch.items():
