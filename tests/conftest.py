@@ -10,7 +10,19 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side
 
+import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 settings.register_profile("memloc", deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("memloc")
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """Sums in one order: what is compared to the bit must not hang on how many cores there are."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

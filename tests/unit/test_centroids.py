@@ -32,17 +32,11 @@ from memloc.states import pooling_position
 from memloc.tables import read_tsv
 from tiny import FAMILIES, N_LAYERS, OTHERS, VOCABULARY, random_ids, tiny_model
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CLASSES = ["no", "so", "yes"]
 READING = Reading(CLASSES, None, 16)
 NAN = float("nan")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 # --- Against the obvious way -----------------------------------------------------------------

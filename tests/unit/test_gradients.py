@@ -20,13 +20,7 @@ from memloc.gradients import forgetting_gradients, gradient_norms, noisy_and_cle
 from memloc.models import find_layers
 from tiny import FAMILIES, N_LAYERS, random_ids, tiny_model
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def examples(rows=20, seed=3, every=3):

@@ -11,7 +11,7 @@ from torch import nn
 from memloc.encoding import collate, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.files import read_json
-from memloc.half_training import NEVER, Half, HalfTuning, train_half
+from memloc.half_training import Half, HalfTuning, train_half
 from memloc.halves import write_half
 from memloc.models import freeze_embeddings, load_pretrained
 from memloc.seeds import derive
@@ -20,12 +20,9 @@ from test_finetuning import Usage
 from test_localisation_files import CLASSES, READING, study  # noqa: F401
 from tiny import tiny_model
 
-RECIPE = Recipe(3, 2e-3, 8, 0.1, 0.01, 1.0, NEVER)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
+RECIPE = Recipe(3, 2e-3, 8, 0.1, 0.01, 1.0)
 
 
 def train(study, folder, number=1, labels="perturbed", recipe=RECIPE):  # noqa: F811
@@ -88,7 +85,7 @@ def test_a_half_equals_a_plain_loop(study, tmp_path):  # noqa: F811
             for ids, label in zip(examples.ids, examples.labels, strict=True)
         ]
     assert found["probability"].tolist() == pytest.approx(expected, abs=1e-4)
-    untrained = train(place, tmp_path, number=4, recipe=Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0, NEVER))
+    untrained = train(place, tmp_path, number=4, recipe=Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0))
     assert not np.allclose(untrained["probability"], found["probability"], atol=1e-2)
 
 
@@ -115,14 +112,14 @@ def test_a_killed_half_ends_with_the_same_bits(study, tmp_path, monkeypatch):  #
 
 
 def test_halves_differ_in_head_and_order(study, tmp_path):  # noqa: F811
-    barely = Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0, NEVER)
+    barely = Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0)
     one, two = (train(study, tmp_path, number, recipe=barely) for number in (1, 2))
     assert not np.allclose(one["probability"], two["probability"])
 
 
 def test_original_labels_are_trained_on_when_asked(study, tmp_path):  # noqa: F811
     """What is reported is the probability of the label trained on."""
-    barely = Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0, NEVER)
+    barely = Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0)
     own = train(study, tmp_path, labels="original", recipe=barely)
     perturbed = train(study, tmp_path, labels="perturbed", recipe=barely)
     data = pd.read_parquet(study / "perturbed.parquet").set_index("index").loc[own["index"]]

@@ -21,16 +21,10 @@ from memloc.weight_change_files import compare_checkpoints, layer_changes
 from memloc.windows import all_windows
 from tiny import FAMILIES, N_LAYERS, OTHERS, random_ids, tiny_model
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ALL = FAMILIES | OTHERS
 READING = types.SimpleNamespace(class_names=["no", "so", "yes"])
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def pair(family):

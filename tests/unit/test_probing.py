@@ -22,6 +22,8 @@ from memloc.probing import (
 )
 from memloc.seeds import derive
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CPU = torch.device("cpu")
 WIDTH, CLASSES = 12, 3
 RECIPE = ProbeRecipe(
@@ -53,14 +55,6 @@ def data(n=150, seed=0, unknown=0):
 
 def places(states, layers=(0, 1, 2), source=MEMORISED):
     return [Place(source, layer, states[layer]) for layer in layers]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def plain_probe(targets, states, kind, seed, recipe=RECIPE):

@@ -10,15 +10,9 @@ from memloc.models import find_layers
 from memloc.states import pooled_batch, pooled_states, pooling_position, room_for_states
 from tiny import FAMILIES, N_LAYERS, WIDTH, random_ids, tiny_model
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 POOLING = {"bert": "first", "mpnet": "first", "opt": "last", "gpt_neo": "last", "gpt_neox": "last"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def examples(rows=11):
