@@ -6,11 +6,10 @@ import torch
 from transformers import PreTrainedModel
 
 from memloc.devices import autocast
-from memloc.encoding import Examples, batches_by_tokens, padded_batches
+from memloc.encoding import Examples, token_batches
 from memloc.engine import Entry, LayerStack
 from memloc.errors import MemlocError
 from memloc.models import find_layers
-from memloc.progress import progress
 from memloc.states import pooling_position
 
 Choice = tuple[bool, ...]  # of each layer, whether it is theta_O's
@@ -92,10 +91,7 @@ def mixed_states(
     Examples are batched by length. Raises MemlocError for a state that is not finite.
     """
     device = mixer.stack.model.device
-    batches = batches_by_tokens(examples.ids, batch_tokens)
-    for rows, inputs in progress(
-        padded_batches(examples, batches, pad_id, device), len(batches), "hidden states"
-    ):
+    for rows, inputs in token_batches(examples, batch_tokens, pad_id, device, "hidden states"):
         with autocast(precision, device):
             states = mixer.pooled(inputs).cpu()
         wrong = (~states.isfinite().all(-1)).nonzero()

@@ -8,11 +8,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from memloc.control import HISTORY, Auxiliary, TwoTasks, attach_head, training_accuracy
-from memloc.devices import device_name, pick_device, resolve_precision
+from memloc.devices import device_name, pick_device
 from memloc.encoding import load_tokenizer
-from memloc.files import sha256, versions
-from memloc.finetuning import Places, check_lengths, read_corpus, require_room, write_results
-from memloc.models import load_pretrained, weights_hash
+from memloc.files import sha256
+from memloc.finetuning import (
+    Places,
+    check_lengths,
+    identity_of,
+    read_corpus,
+    require_room,
+    write_results,
+)
+from memloc.models import load_pretrained
 from memloc.reading import Reading
 from memloc.seeds import derive
 from memloc.streams import Recipe
@@ -109,19 +116,12 @@ def train_control(
     """
     started = time.perf_counter()
     device = pick_device()
-    computing = replace(computing, precision=resolve_precision(computing.precision, device))
+    computing = computing.on(device)
     tokenizer = load_tokenizer(pretrained)
     corpus = read_corpus(data, labels, tokenizer, reading)
     other = read_corpus(auxiliary_data, "original", tokenizer, auxiliary_reading)
-    identity = {
-        "data": sha256(data),
+    identity = identity_of(data, pretrained, labels, reading, code) | {
         "auxiliary_data": sha256(auxiliary_data),
-        "labels": labels,
-        "code": code,
-        "versions": versions(),
-        "device": device.type,
-        "pretrained": weights_hash(pretrained),
-        "reading": asdict(reading),
         "auxiliary_reading": asdict(auxiliary_reading),
     }
 

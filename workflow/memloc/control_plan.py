@@ -57,17 +57,14 @@ def tasks_under_test(control: Mapping[str, Any], studied: Collection[str]) -> di
     Raises MemlocError where the auxiliary task is under test, where nothing is, and for validation
     tasks that aren't.
     """
-    auxiliary = control["auxiliary"]
-    chosen = control["tasks"]
-    if chosen == "auto":
-        chosen = [task for task in studied if task != auxiliary]
+    auxiliary, chosen = control["auxiliary"], chosen_tasks(control, studied)
     check_auxiliary(control, chosen)
     if not chosen:
         raise MemlocError(
             f"control.tasks: auto leaves no task under test beside the auxiliary {auxiliary!r}; "
             "name further tasks, or another control.auxiliary"
         )
-    validating = validation_tasks(control, chosen)
+    validating = validation_tasks(control, studied)
     for task in validating:
         if task not in chosen:
             raise MemlocError(
@@ -78,7 +75,15 @@ def tasks_under_test(control: Mapping[str, Any], studied: Collection[str]) -> di
     return {task: VALIDATION if task in validating else TEST for task in chosen}
 
 
-def validation_tasks(control: Mapping[str, Any], chosen: Collection[str]) -> list[str]:
+def chosen_tasks(control: Mapping[str, Any], studied: Collection[str]) -> list[str]:
+    """The tasks under test; auto: those of the study, but for the auxiliary one."""
+    named = control["tasks"]
+    if named != "auto":
+        return list(named)
+    return [task for task in studied if task != control["auxiliary"]]
+
+
+def validation_tasks(control: Mapping[str, Any], studied: Collection[str]) -> list[str]:
     """The tasks that choose the gradients' post-processing.
 
     auto: the paper's two, as far as they are under test and leave others to score techniques with.
@@ -86,13 +91,14 @@ def validation_tasks(control: Mapping[str, Any], chosen: Collection[str]) -> lis
     named = control["validation_tasks"]
     if named != "auto":
         return list(named)
+    chosen = chosen_tasks(control, studied)
     found = [task for task in VALIDATING if task in chosen]
     return found if len(found) < len(chosen) else []
 
 
 def possible(control: Mapping[str, Any], studied: Collection[str]) -> bool:
     """Whether a study has a task under test; one of the auxiliary task alone hasn't."""
-    return control["tasks"] != "auto" or any(task != control["auxiliary"] for task in studied)
+    return bool(chosen_tasks(control, studied))
 
 
 def check_auxiliary(control: Mapping[str, Any], tasks: Collection[str]) -> None:

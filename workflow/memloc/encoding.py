@@ -1,4 +1,4 @@
-"""Texts to token ids, and token ids to padded batches (PROTOCOL: inputs of one to three parts)."""
+"""Texts to token ids, and token ids to padded batches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from memloc.errors import MemlocError
+from memloc.progress import progress
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
 BOOKKEEPING = ("split", "index", "original_label", "label", "noisy")
@@ -203,3 +204,12 @@ def padded_batches(
     """Row numbers and padded inputs of each batch."""
     for rows in batches:
         yield torch.tensor(rows), collate([examples.ids[row] for row in rows], pad_id, device)
+
+
+def token_batches(
+    examples: Examples, tokens: int, pad_id: int, device: torch.device | str, description: str
+) -> Iterator[tuple[torch.Tensor, dict[str, Any]]]:
+    """padded_batches of neighbours in length, of at most `tokens` padded tokens, with progress."""
+    batches = batches_by_tokens(examples.ids, tokens)
+    padded = padded_batches(examples, batches, pad_id, device)
+    yield from progress(padded, len(batches), description)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from memloc.devices import device_name, pick_device, resolve_precision
+from memloc.devices import device_name, pick_device
 from memloc.encoding import load_tokenizer
 from memloc.errors import MemlocError
 from memloc.files import atomic, require_space, sha256, versions, write_json, write_provenance
@@ -66,24 +66,14 @@ def fine_tune(
     """
     started = time.perf_counter()
     device = pick_device()
-    computing = Computing(
-        resolve_precision(computing.precision, device), computing.evaluation_batch_size
-    )
+    computing = computing.on(device)
     tokenizer = load_tokenizer(pretrained)
     corpus = read_corpus(data, labels, tokenizer, reading)
     model = load_pretrained(pretrained, reading.class_names, seed)
     check_lengths(corpus, model, reading.max_length)
     (freeze_embeddings if train_layers else freeze_all_but_head)(model)
-    identity = {
-        "data": sha256(data),
-        "labels": labels,
-        "code": code,
-        "versions": versions(),
-        "device": device.type,
-        "pretrained": weights_hash(pretrained),
-        "reading": asdict(reading),
-        "trained": [name for name, p in model.named_parameters() if p.requires_grad],
-    }
+    identity = identity_of(data, pretrained, labels, reading, code)
+    identity["trained"] = [name for name, p in model.named_parameters() if p.requires_grad]
     run = FineTuning(
         model.to(device), corpus, recipe, computing, seed, places.scratch, identity, places.epochs
     )
@@ -97,6 +87,21 @@ def fine_tune(
     }
     write_results(run, tokenizer, places, facts)
     run.clear()
+
+
+def identity_of(
+    data: str | Path, pretrained: str | Path, labels: str, reading: Reading, code: str
+) -> dict[str, Any]:
+    """What every fine-tuning run depends on beside its recipe and seed (see FineTuning)."""
+    return {
+        "data": sha256(data),
+        "labels": labels,
+        "code": code,
+        "versions": versions(),
+        "device": pick_device().type,
+        "pretrained": weights_hash(pretrained),
+        "reading": asdict(reading),
+    }
 
 
 def write_results(

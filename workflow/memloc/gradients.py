@@ -14,11 +14,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from memloc.devices import autocast
-from memloc.encoding import Examples, batches_by_tokens, padded_batches
+from memloc.encoding import Examples, token_batches
 from memloc.errors import MemlocError
 from memloc.gradient_variants import COLUMNS, NORMS, variant_table
 from memloc.models import check_compatible, find_layers
-from memloc.progress import progress
 from memloc.seeds import derive
 
 logger = logging.getLogger(__name__)
@@ -111,11 +110,9 @@ def add_mean_gradient(
 ) -> None:
     """Add sign x the mean gradient of the objective over `examples` to the parameters' .grad."""
     device = model.device
-    batches = batches_by_tokens(examples.ids, batch_tokens)
     scale = sign / len(examples)
-    for rows, inputs in progress(
-        padded_batches(examples, batches, pad_id, device), len(batches), "forgetting gradients"
-    ):
+    batches = token_batches(examples, batch_tokens, pad_id, device, "forgetting gradients")
+    for rows, inputs in batches:
         with autocast(precision, device):
             logits = model(**inputs).logits
         labels = examples.labels[rows].to(device)

@@ -15,19 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from memloc.devices import device_name, pick_device, resolve_precision
+from memloc.devices import device_name, pick_device
 from memloc.encoding import Examples, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.evaluation import predict_logits
-from memloc.files import atomic, require_space, sha256, versions, write_provenance
-from memloc.finetuning import check_lengths
-from memloc.models import freeze_embeddings, load_pretrained, weights_hash
+from memloc.files import atomic, require_space, sha256, write_provenance
+from memloc.finetuning import check_lengths, identity_of
+from memloc.models import freeze_embeddings, load_pretrained
 from memloc.reading import Reading
 from memloc.seeds import derive
 from memloc.training import Computing, Corpus, FineTuning, Recipe
 
 logger = logging.getLogger(__name__)
-NEVER = 1.0  # no training accuracy exceeds it: a half has no theta_M1
 
 
 class HalfTuning(FineTuning):
@@ -81,8 +80,7 @@ def train_half(
     """
     started = time.perf_counter()
     device = pick_device()
-    size = computing.evaluation_batch_size
-    computing = Computing(resolve_precision(computing.precision, device), size)
+    computing = computing.on(device)
     tokenizer = load_tokenizer(pretrained)
     examples = reading.examples(data, "train", labels, tokenizer)
     trained = membership(half.split, examples)
@@ -93,16 +91,7 @@ def train_half(
     check_lengths(corpus, model, reading.max_length)
     freeze_embeddings(model)
     _require_room(model, half.scratch)
-    identity = {
-        "data": sha256(data),
-        "half": sha256(half.split),
-        "labels": labels,
-        "code": code,
-        "versions": versions(),
-        "device": device.type,
-        "pretrained": weights_hash(pretrained),
-        "reading": asdict(reading),
-    }
+    identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
     model = model.to(device)
     run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
     outcome = run.run()

@@ -10,11 +10,12 @@ from torch import nn
 from transformers import get_linear_schedule_with_warmup
 
 from memloc.devices import autocast
-from memloc.encoding import Examples, batches_by_tokens, collate, padded_batches
+from memloc.encoding import Examples, collate, token_batches
 from memloc.errors import MemlocError
 from memloc.progress import progress
 from memloc.retrain_store import Store
 from memloc.seeds import derive
+from memloc.streams import Optimisation
 from memloc.variants import SharedModel, WindowVariants
 from memloc.windows import Window, window_name
 
@@ -24,18 +25,12 @@ TOKENS_AT_ONCE = 32_768  # padded tokens of all windows together when evaluating
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Optimisation):
     """How windows are retrained; the fields are config.yaml's `retraining`.
 
     train_head: final norm, pooler and head are trained too (the authors' code), not frozen.
     """
 
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    warmup: float
-    weight_decay: float
-    clip_norm: float
     train_head: bool
 
 
@@ -98,11 +93,9 @@ class GroupRun:
         """(examples, windows): whether each window predicts each example's label."""
         device, windows = self.shared.model.device, self.variants.windows
         kept = torch.zeros(len(examples), len(windows), dtype=torch.bool)
-        batches = batches_by_tokens(examples.ids, TOKENS_AT_ONCE // len(windows))
-        described = f"{self._name()}: evaluating"
-        for rows, inputs in progress(
-            padded_batches(examples, batches, self.setup.pad_id, device), len(batches), described
-        ):
+        tokens, described = TOKENS_AT_ONCE // len(windows), f"{self._name()}: evaluating"
+        batches = token_batches(examples, tokens, self.setup.pad_id, device, described)
+        for rows, inputs in batches:
             with autocast(self.setup.precision, device):
                 predicted = self.variants.logits(inputs).argmax(-1)
             kept[rows] = predicted.T.cpu() == examples.labels[rows, None]

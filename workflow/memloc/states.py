@@ -16,12 +16,11 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from memloc.devices import autocast
-from memloc.encoding import Examples, batches_by_tokens, padded_batches
+from memloc.encoding import Examples, token_batches
 from memloc.engine import LayerStack
 from memloc.errors import MemlocError
 from memloc.files import full_disk, is_full, require_space
 from memloc.models import find_layers, toy_inputs
-from memloc.progress import progress
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
 
@@ -108,10 +107,8 @@ def pooled_states(
     """
     model.eval()
     position = pooling_position(model)
-    batches = batches_by_tokens(examples.ids, batch_tokens)
-    for rows, inputs in progress(
-        padded_batches(examples, batches, pad_id, model.device), len(batches), "hidden states"
-    ):
+    batches = token_batches(examples, batch_tokens, pad_id, model.device, "hidden states")
+    for rows, inputs in batches:
         with autocast(precision, model.device):
             states = pooled_batch(model, inputs, position, len(out) - 1)
         states = states.to(out.dtype).cpu()

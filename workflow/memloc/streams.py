@@ -13,11 +13,8 @@ from memloc.seeds import derive
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How to fine-tune; the fields are config.yaml's `training`.
-
-    memorised_above: None where theta_M1 isn't looked for.
-    """
+class Optimisation:
+    """AdamW over so many epochs, with warm-up, linear decay and clipping by norm."""
 
     epochs: int
     learning_rate: float
@@ -25,6 +22,15 @@ class Recipe:
     warmup: float
     weight_decay: float
     clip_norm: float
+
+
+@dataclass(frozen=True)
+class Recipe(Optimisation):
+    """How to fine-tune; the fields are config.yaml's `training`.
+
+    memorised_above: None where theta_M1 isn't looked for.
+    """
+
     memorised_above: float | None = None
 
 

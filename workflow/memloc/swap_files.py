@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,12 @@ class Measuring:
     batch_tokens: int
     precision: str
     seed: int
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], batch_tokens: int) -> "Measuring":
+        """From a rule's settings, in which the reading is still plain."""
+        reading = Reading(**settings["reading"])
+        return cls(**{**settings, "reading": reading}, batch_tokens=batch_tokens)
 
 
 @dataclass(frozen=True)

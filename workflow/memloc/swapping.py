@@ -13,10 +13,9 @@ import torch
 from transformers import PreTrainedModel
 
 from memloc.devices import autocast
-from memloc.encoding import Examples, batches_by_tokens, padded_batches
+from memloc.encoding import Examples, token_batches
 from memloc.engine import Entry, LayerStack
 from memloc.models import check_compatible, find_layers
-from memloc.progress import progress
 from memloc.window_tables import per_example, window_table
 from memloc.windows import Window, all_windows
 
@@ -112,10 +111,8 @@ def window_errors(
     """
     device = swapper.stack.model.device
     kept = torch.zeros(len(examples), len(swapper.windows), dtype=torch.bool)
-    batches = batches_by_tokens(examples.ids, batch_tokens)
-    for rows, inputs in progress(
-        padded_batches(examples, batches, pad_id, device), len(batches), f"{swapper.name}: windows"
-    ):
+    described = f"{swapper.name}: windows"
+    for rows, inputs in token_batches(examples, batch_tokens, pad_id, device, described):
         with autocast(precision, device):
             logits = swapper.sweep(inputs)
         predicted = torch.stack([logits[window].argmax(-1) for window in swapper.windows], dim=1)

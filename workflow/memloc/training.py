@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
+from memloc.devices import resolve_precision
 from memloc.drafts import remove_scratch, settle
 from memloc.encoding import Examples
 from memloc.errors import MemlocError
@@ -38,6 +39,10 @@ class Computing:
 
     precision: str
     evaluation_batch_size: int
+
+    def on(self, device: torch.device) -> "Computing":
+        """The same with the precision that "auto" means on a device."""
+        return replace(self, precision=resolve_precision(self.precision, device))
 
 
 @dataclass

@@ -2,18 +2,16 @@
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.reading import Reading
 from memloc.rewinding import rewind_checkpoints
 from memloc.swap_files import Measuring, WindowFiles
 
 with job(snakemake):
-    measuring = dict(snakemake.params.measuring)
-    measuring["batch_tokens"] = untracked(snakemake, "swapping", "batch_tokens")
+    tokens = untracked(snakemake, "swapping", "batch_tokens")
     rewind_checkpoints(
         data=snakemake.input.data,
         memorised=snakemake.input.memorised,
         earlier=snakemake.input.earlier,
         point=snakemake.params.point,
         files=WindowFiles(**dict(snakemake.output.items())),
-        measuring=Measuring(Reading(**measuring.pop("reading")), **measuring),
+        measuring=Measuring.of(snakemake.params.measuring, tokens),
     )

@@ -2,17 +2,15 @@
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.reading import Reading
 from memloc.swap_files import Measuring, WindowFiles, swap_checkpoints
 
 with job(snakemake):
-    measuring = dict(snakemake.params.measuring)
-    measuring["batch_tokens"] = untracked(snakemake, "swapping", "batch_tokens")
+    tokens = untracked(snakemake, "swapping", "batch_tokens")
     swap_checkpoints(
         data=snakemake.input.data,
         memorised=snakemake.input.memorised,
         original=snakemake.input.original,
         files=WindowFiles(**dict(snakemake.output.items())),
-        measuring=Measuring(Reading(**measuring.pop("reading")), **measuring),
+        measuring=Measuring.of(snakemake.params.measuring, tokens),
         component=snakemake.params.component,
     )

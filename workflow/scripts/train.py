@@ -14,19 +14,18 @@ with run(snakemake) as is_done:
         outputs = {
             name: Path(path) for name, path in snakemake.output.items() if isinstance(path, str)
         }
-        kept = snakemake.params.get("keep_epochs", [])
-        folders = (
-            [snakemake.output[name] for name in ("epochs", "epoch_digests")] if kept else [[], []]
+        kept = zip(
+            snakemake.params.get("keep_epochs", []),
+            snakemake.output.get("epochs", []),
+            snakemake.output.get("epoch_digests", []),
+            strict=True,
         )
         fine_tune(
             data=snakemake.input.data,
             pretrained=snakemake.input.pretrained,
             places=Places(
                 scratch=Path(snakemake.params.scratch),
-                epochs={
-                    epoch: (Path(folder), Path(digest))
-                    for epoch, folder, digest in zip(kept, *folders, strict=True)
-                },
+                epochs={epoch: (Path(folder), Path(digest)) for epoch, folder, digest in kept},
                 **outputs,
             ),
             labels="original" if snakemake.rule == "train_original" else "perturbed",

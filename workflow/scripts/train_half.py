@@ -4,7 +4,7 @@ from pathlib import Path
 
 import offline  # noqa: F401
 from jobs import run, untracked
-from memloc.half_training import NEVER, Half, train_half
+from memloc.half_training import Half, train_half
 from memloc.reading import Reading
 from memloc.training import Computing, Recipe
 
@@ -22,7 +22,7 @@ with run(snakemake) as is_done:
             ),
             labels=params.labels,
             seed=params.seed,
-            recipe=Recipe(memorised_above=NEVER, **params.recipe),
+            recipe=Recipe(**params.recipe),
             reading=Reading(**params.reading),
             computing=Computing(params.precision, untracked(snakemake, "evaluation_batch_size")),
             code=params.code,
