@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import common
 from memloc.encoding import Examples, collate
-from memloc.gradients import add_mean_gradient, train_only_layers
+from memloc.gradients import mean_gradient, train_only_layers
 
 
 def one_at_a_time(model, examples, add_up):
@@ -67,8 +67,7 @@ def compare_at(model, tokens, chosen):
 
     def batched():
         train_only_layers(model)
-        model.zero_grad()
-        add_mean_gradient(model, examples, 1.0, 0, chosen.batch_tokens, "float32", "loss")
+        mean_gradient(model, examples, 0, chosen.batch_tokens, "float32", "loss")
 
     def single(everything):
         train_only_layers(model)

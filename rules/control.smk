@@ -191,6 +191,7 @@ use rule figure_matrix as figure_gradient_variants with:
     """Figure 21: what each step of post-processing does to the gradients' norms."""
     input:
         runs=lambda w: variant_paths(),
+        norms=lambda w: variant_paths("gradient_norms.tsv"),
     output:
         picture(
             "gradient_variants_{model}",

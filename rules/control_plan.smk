@@ -54,15 +54,14 @@ def control_technique_runs():
 def control_technique_paths():
     """Their tables, in the same order."""
     return [
-        control_table(run, STUDIED[run["technique"]])
+        control_table(run, STUDIED[run["technique"]].table)
         for run in control_technique_runs()
     ]
 
 
-def control_table(run, technique):
-    """Path of a control model's table of one technique."""
-    folder = SETUP.format(setup=f"control/{run['pair']}", **run)
-    return f"{folder}/{technique.table}"
+def control_table(run, table):
+    """Path of a control model's table, as "swap.tsv"."""
+    return SETUP.format(setup=f"control/{run['pair']}", **run) + f"/{table}"
 
 
 def control_trainings():
@@ -94,10 +93,9 @@ def variant_runs():
     return [run for run in control_runs() if run["role"] == control_plan.VALIDATION]
 
 
-def variant_paths():
-    """Their tables of gradients."""
-    gradients = techniques.TECHNIQUES["gradients"]
-    return [control_table(run, gradients) for run in variant_runs()]
+def variant_paths(table="gradients.tsv"):
+    """Their tables of gradients, in the same order."""
+    return [control_table(run, table) for run in variant_runs()]
 
 
 def auxiliary_data(wildcards):

@@ -1,7 +1,8 @@
 """Forgetting gradients.
 
 In: theta_M1 of one seed and theta_F of its task and model. Out: gradients.tsv, the weight of every
-layer under all eight variants of post-processing (norm x less clean x over frozen).
+layer under all eight variants of post-processing (norm x less clean x over frozen), and
+gradient_norms.tsv, the norms of noisy and clean examples that they are made from.
 """
 
 
@@ -14,7 +15,8 @@ rule gradients:
         frozen=ancient(checkpoint("theta_F")),
         frozen_digest=checkpoint("theta_F", ".sha256"),
     output:
-        f"{SETUP}/gradients.tsv",
+        table=f"{SETUP}/gradients.tsv",
+        norms=f"{SETUP}/gradient_norms.tsv",
     log:
         LOG(f"{SETUP}/gradients.log"),
     benchmark:

@@ -220,6 +220,6 @@ rule gather_retrained:
         mem_mb=cost_mb("gather_retrained"),
         runtime=cost_minutes("gather_retrained"),
     params:
-        code=CODE("gather_retrain.py", "retrain_files"),
+        code=CODE("gather_retrain.py", "retrain_tables"),
     script:
         "../workflow/scripts/gather_retrain.py"

@@ -57,6 +57,16 @@ def tables(tmp_path):
     )
     write_tsv(gradients, tmp_path / "gradients.tsv")
     paths["runs"] = [str(tmp_path / "gradients.tsv")] * 3
+    series = itertools.product(("theta_M1", "theta_F"), ("noisy", "clean", "difference"))
+    norms = pd.DataFrame(
+        [
+            dict(model=model, examples=examples, norm="L1", layer=layer, value=float(layer))
+            for model, examples in series
+            for layer in range(1, 7)
+        ]
+    )
+    write_tsv(norms, tmp_path / "gradient_norms.tsv")
+    paths["norms"] = [str(tmp_path / "gradient_norms.tsv")] * 3
     return paths
 
 

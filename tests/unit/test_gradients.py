@@ -11,6 +11,7 @@ from memloc.errors import MemlocError
 from memloc.gradient_variants import (
     COLUMNS,
     DEFAULT,
+    NORM_COLUMNS,
     VARIANTS,
     gradient_weights,
     variant_name,
@@ -55,9 +56,10 @@ def test_batched_equals_the_per_example_loop(family, objective):
     means = [mean_gradients(model, part, objective) for part in (noisy, clean)]
     pad = model.config.pad_token_id
     norms = gradient_norms(model, noisy, clean, pad, 40, "float32", objective)
-    assert len(norms) == 2 * 2 * N_LAYERS
+    assert len(norms) == 3 * 2 * N_LAYERS
     for row in norms.itertuples():
-        vector = means[0][row.layer - 1] - (means[1][row.layer - 1] if row.clean else 0)
+        ours, theirs = (mean[row.layer - 1] for mean in means)
+        vector = {"noisy": ours, "clean": theirs, "difference": ours - theirs}[row.examples]
         expected = vector.abs().sum() if row.norm == "L1" else vector.square().sum().sqrt()
         assert row.value == pytest.approx(expected.item(), rel=2e-4)
 
@@ -96,10 +98,11 @@ def test_batching_changes_rounding_only(tokens):
 
 def test_a_model_against_itself_and_the_tables_columns():
     model, data = tiny_model("opt", seed=1), examples()
-    table = forgetting_gradients(
+    table, norms = forgetting_gradients(
         model, tiny_model("opt", seed=1), data, 1, 64, "float32", "loss", seed=0
     )
     assert list(table) == COLUMNS and len(table) == 8 * N_LAYERS
+    assert list(norms) == NORM_COLUMNS and len(norms) == 2 * 3 * 2 * N_LAYERS
     assert (table["n_noisy"] == 7).all() and (table["n_clean"] == 7).all()
     sums = table.groupby(["norm", "clean", "frozen"])["weight"].sum()
     np.testing.assert_allclose(sums, 1.0)
@@ -153,21 +156,23 @@ def test_objectives_by_hand():
     assert objective_sum(logits, labels, "loss").item() == expected.item()
 
 
-def norms(plain, less_clean):
-    """A table of norms of two layers: L1 as given, L2 twice that."""
+def norms(memorised, frozen):
+    """Norms of two layers, for each model those of noisy examples and of the difference: L1 as
+    given, L2 twice that."""
     return pd.DataFrame(
         [
-            (norm, clean, layer, value * factor)
+            (model, examples, norm, layer, value * factor)
             for norm, factor in (("L1", 1), ("L2", 2))
-            for clean, values in ((False, plain), (True, less_clean))
+            for model, given in (("theta_M1", memorised), ("theta_F", frozen))
+            for examples, values in zip(("noisy", "difference"), given, strict=True)
             for layer, value in enumerate(values, start=1)
         ],
-        columns=["norm", "clean", "layer", "value"],
+        columns=NORM_COLUMNS,
     )
 
 
 def test_variants_by_hand():
-    table = variant_table(norms([1, 3], [2, 2]), norms([2, 2], [1, 4]).sample(frac=1))
+    table = variant_table(norms(([1, 3], [2, 2]), ([2, 2], [1, 4])).sample(frac=1))
     expected = {
         "L1": [0.25, 0.75],
         "L1-clean": [0.5, 0.5],
@@ -184,14 +189,14 @@ def test_variants_by_hand():
 def test_names_of_variants():
     assert len(VARIANTS) == 8 and DEFAULT in VARIANTS
     assert all(variant_name(*parts) == name for name, parts in VARIANTS.items())
-    table = variant_table(norms([1, 3], [2, 2]), norms([1, 1], [1, 1]))
+    table = variant_table(norms(([1, 3], [2, 2]), ([1, 1], [1, 1])))
     pd.testing.assert_frame_equal(gradient_weights(table), gradient_weights(table, DEFAULT))
     with pytest.raises(MemlocError, match=r"gradients\.variant 'L3'"):
         gradient_weights(table, "L3")
 
 
 def test_undefined_weights_are_recorded_as_such(caplog):
-    table = variant_table(norms([1, 3], [0, 0]), norms([2, 2], [1, 0]))
+    table = variant_table(norms(([1, 3], [0, 0]), ([2, 2], [1, 0])))
     assert gradient_weights(table, "L1-clean")["weight"].isna().all()
     assert gradient_weights(table, "L1-clean-frozen")["weight"].isna().all()
     assert gradient_weights(table, "L1-frozen")["weight"].notna().all()
@@ -201,7 +206,7 @@ def test_undefined_weights_are_recorded_as_such(caplog):
 def test_the_table_survives_its_file(tmp_path):
     from memloc.tables import read_tsv, write_tsv
 
-    table = variant_table(norms([1, 3], [2, 2]), norms([2, 2], [1, 4]))
+    table = variant_table(norms(([1, 3], [2, 2]), ([2, 2], [1, 4])))
     write_tsv(table, tmp_path / "gradients.tsv")
     again = read_tsv(tmp_path / "gradients.tsv")
     pd.testing.assert_frame_equal(gradient_weights(table), gradient_weights(again))

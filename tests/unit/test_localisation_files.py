@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from memloc.files import read_json
 from memloc.gradient_files import gradient_checkpoints
 from memloc.gradient_variants import COLUMNS as GRADIENT_COLUMNS
-from memloc.gradient_variants import gradient_weights
+from memloc.gradient_variants import NORM_COLUMNS, gradient_weights, variant_table
 from memloc.probe_files import probe_checkpoints
 from memloc.probe_stack import ProbeRecipe
 from memloc.probe_weights import COLUMNS as PROBE_COLUMNS
@@ -64,8 +64,15 @@ def paths(study, table):
 
 def test_gradients_from_files_to_file(study):
     options = dict(objective="loss", batch_tokens=64, precision="float32", seed=0)
-    gradient_checkpoints(**paths(study, "gradients.tsv"), reading=READING, **options)
+    gradient_checkpoints(
+        **paths(study, "gradients.tsv"),
+        norms=study / "gradient_norms.tsv",
+        reading=READING,
+        **options,
+    )
     table = read_tsv(study / "gradients.tsv", GRADIENT_COLUMNS)
+    again = variant_table(read_tsv(study / "gradient_norms.tsv", NORM_COLUMNS))
+    pd.testing.assert_frame_equal(table[again.columns], again)
     assert len(table) == 8 * N_LAYERS and (table["n_noisy"] == 18).all()
     weights = gradient_weights(table)
     assert weights["layer"].tolist() == [1, 2, 3, 4] and weights["weight"].sum() == pytest.approx(1)

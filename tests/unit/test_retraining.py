@@ -26,8 +26,9 @@ from memloc.masks import Masks
 from memloc.memory import WindowCost, group_windows
 from memloc.models import find_layers
 from memloc.reading import Reading
-from memloc.retrain_files import gather_retrained, retrain_checkpoints
+from memloc.retrain_files import retrain_checkpoints
 from memloc.retrain_group import GroupRun, Recipe, Setup
+from memloc.retrain_tables import gather_retrained
 from memloc.retraining import Retraining, parse_windows, split_clean
 from memloc.seeds import derive
 from memloc.stacked_layers import can_fold

@@ -22,7 +22,7 @@ from memloc.streams import Corpus, Stream
 from memloc.tables import COLUMNS
 from memloc.training import Batch, FineTuning
 
-HISTORY = [*COLUMNS["history"], "auxiliary_accuracy", "auxiliary_validation_accuracy"]
+HISTORY = [*COLUMNS["history"], "auxiliary_validation_accuracy"]
 Pair = tuple[int, int]
 
 
@@ -116,18 +116,13 @@ class TwoTasks(FineTuning):
         return super()._train_step(batch)
 
     def _evaluate(self) -> dict[str, float]:
-        corpus = self.auxiliary.corpus
-        return super()._evaluate() | {
-            "auxiliary_accuracy": self._auxiliary_accuracy(corpus.train),
-            "auxiliary_validation_accuracy": self._auxiliary_accuracy(corpus.validation),
-        }
-
-    def _auxiliary_accuracy(self, examples) -> float:
         stream, size = self.auxiliary, self.computing.evaluation_batch_size
+        examples = stream.corpus.validation
         logits = predict_logits(
             stream.model, examples, stream.corpus.pad_id, size, self.computing.precision
         )
-        return accuracy(logits.argmax(-1) == examples.labels)
+        right = logits.argmax(-1) == examples.labels
+        return super()._evaluate() | {"auxiliary_validation_accuracy": accuracy(right)}
 
 
 def training_accuracy(row: dict[str, float], corpus: Corpus) -> float:

@@ -23,7 +23,7 @@ PAPER = {
 PAPER_STEPS = ("", "-frozen", "-clean", "-clean-frozen")
 TRAINING = [
     "task", "model", "pair", "labels", "role", "learning_rate", "rates_tried", "training_accuracy",
-    "noisy_accuracy", "clean_accuracy", "validation_accuracy", "auxiliary_accuracy",
+    "noisy_accuracy", "clean_accuracy", "validation_accuracy",
     "auxiliary_validation_accuracy", "memorised_epoch", "epochs", "n_train", "n_noisy", "seconds",
 ]  # fmt: skip
 

@@ -162,7 +162,8 @@ def control_training(facts: Facts) -> Work:
     epoch = Work()
     for part, passed in ((facts, layers + backward), (other, 3 * layers)):
         epoch += passes(part, part.task.train, recipe["batch_size"], passed, mixed=True)
-        epoch += prediction(part, part.task.train + part.task.validation)
+    epoch += prediction(facts, facts.task.train + facts.task.validation)
+    epoch += prediction(other, other.task.validation)
     return epoch * recipe["epochs"] + Work(seconds=2 * START)
 
 
@@ -408,8 +409,8 @@ STAGES: dict[str, Stage] = {
         on_device=True,
         account=RETRAINING,
     ),
-    "gather_retrained": Stage(constant(SCRIPT + 4), example_bytes),
-    "gradients": Stage(gradients, megabytes=models_memory(4), on_device=True),
+    "gather_retrained": Stage(constant(SCRIPT), example_bytes),
+    "gradients": Stage(gradients, megabytes=models_memory(5), on_device=True),
     "probe": Stage(probing, scratch=state_bytes, megabytes=models_memory(3), on_device=True),
     "centroids": Stage(
         centroids, scratch=mixture_bytes, megabytes=models_memory(3), on_device=True

@@ -3,7 +3,6 @@
 import logging
 
 import torch
-from sklearn.metrics import f1_score
 from transformers import PreTrainedModel
 
 from memloc.devices import autocast
@@ -71,5 +70,7 @@ def macro_f1(labels: torch.Tensor, predicted: torch.Tensor, n_classes: int) -> f
     """Macro-averaged F1 over all classes of the task; a class never met or predicted scores 0."""
     if not len(labels):
         return float("nan")
+    from sklearn.metrics import f1_score  # a second to import, which few jobs need
+
     classes = list(range(n_classes))
     return float(f1_score(labels, predicted, labels=classes, average="macro", zero_division=0))

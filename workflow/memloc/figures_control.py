@@ -12,7 +12,7 @@ from memloc.figures_common import (
     present,
     technique_label,
 )
-from memloc.gradient_variants import gradient_weights
+from memloc.gradient_variants import CLEAN, FROZEN, MEMORISED, NOISY, gradient_weights, norms_of
 from memloc.style import LAYER_WIDTH, layer_ticks, look, task_styles
 from memloc.techniques import TECHNIQUES
 
@@ -20,6 +20,7 @@ PLACES = ("first", "middle", "last")
 PLACE_MARKS = {"first": ("#0072b2", "o", "-"), "middle": ("#d17a00", "s", "--"),
                "last": ("#8b1a4f", "^", "-.")}  # fmt: skip
 BAR = "#333333"
+N_NORMS = 3  # panels of norms, before those of layer weights
 STEPS = (
     ("L1", "not post-processed"), ("L1-frozen", "÷ frozen"), ("L1-clean", "− clean"),
     ("L1-clean-frozen", "− clean, ÷ frozen"),
@@ -146,32 +147,32 @@ def _shade(axes, pair):
     axes.axvspan(first - 0.5, second + 0.5, color="#f0e6c8", zorder=0, lw=0)
 
 
-def gradient_variants(tables, runs, tasks, models, model):
+def gradient_variants(tables, norms, runs, tasks, models, model):
     """Figure 21 for one model: a row per validation task, a line per pair of layers.
 
-    `tables` are the gradients.tsv of `runs`. The frozen counterpart's norms are those of noisy
-    examples over the ratio of the two.
+    `tables` and `norms` are the gradients.tsv and gradient_norms.tsv of `runs`. Norms of noisy and
+    of clean examples are relative to the larger of the two, those of the frozen counterpart to
+    their own largest.
     """
-    chosen = [
-        (run, table) for run, table in zip(runs, tables, strict=True) if run["model"] == model
-    ]
-    names = present(task_styles(tasks), [run["task"] for run, _ in chosen])
+    every = zip(runs, tables, norms, strict=True)
+    chosen = [(run, *both) for run, *both in every if run["model"] == model]
+    names = present(task_styles(tasks), [run["task"] for run, *_ in chosen])
     n_layers = int(chosen[0][1]["layer"].max())
-    columns = ["frozen, norm", "noisy, norm", *(title for _, title in STEPS)]
+    columns = ["frozen, norm", "clean, norm", "noisy, norm", *(title for _, title in STEPS)]
     width = max(1.5, 0.12 * n_layers + 0.3)
     with look():
         figure, grid = grid_of(len(names), len(columns), width, 1.5, sharex=True)
         figure.set_size_inches(width * len(columns) + 0.6, 1.5 * len(names) + 0.9)
         for row, name in zip(grid, names, strict=True):
-            for run, table in chosen:
+            for run, table, values in chosen:
                 if run["task"] == name:
-                    _variant_lines(row, table, run["pair"], n_layers)
+                    _variant_lines(row, table, values, run["pair"], n_layers)
             row[0].set_ylabel(f"{label_of(tasks, name)}\nrelative norm")
-            row[2].set_ylabel("layer weight")
-            for axes in row[:2]:
+            row[N_NORMS].set_ylabel("layer weight")
+            for axes in row[:N_NORMS]:
                 axes.set_ylim(0, 1.05)
-            top = max(axes.get_ylim()[1] for axes in row[2:])
-            for axes in row[2:]:
+            top = max(axes.get_ylim()[1] for axes in row[N_NORMS:])
+            for axes in row[N_NORMS:]:
                 axes.set_ylim(0, top)
         for axes, title in zip(grid[0], columns, strict=True):
             axes.set_title(title, fontsize=7.5)
@@ -180,18 +181,20 @@ def gradient_variants(tables, runs, tasks, models, model):
         for axes in grid.flat:
             step = 1 if n_layers <= 8 else 2
             axes.set_xticks(range(1, n_layers + 1, step))
-        pairs = sorted({run["pair"] for run, _ in chosen}, key=pair_of)
+        pairs = sorted({run["pair"] for run, *_ in chosen}, key=pair_of)
         handles = [_pair_handle(pair, n_layers) for pair in pairs]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure
 
 
-def _variant_lines(row, table, pair, n_layers):
-    noisy = gradient_weights(table, "L1")["weight_raw"].to_numpy(float)
-    ratio = gradient_weights(table, "L1-frozen")["weight_raw"].to_numpy(float)
-    frozen = np.divide(noisy, ratio, out=np.full_like(noisy, np.nan), where=ratio > 0)
-    series = [frozen / np.nanmax(frozen), noisy / noisy.max()]
+def _variant_lines(row, table, norms, pair, n_layers):
+    frozen = norms_of(norms, FROZEN, NOISY, "L1").to_numpy(float)
+    clean, noisy = (
+        norms_of(norms, MEMORISED, examples, "L1").to_numpy(float) for examples in (CLEAN, NOISY)
+    )
+    top = max(clean.max(), noisy.max())
+    series = [frozen / frozen.max(), clean / top, noisy / top]
     series += [gradient_weights(table, variant)["weight"].to_numpy(float) for variant, _ in STEPS]
     right = [layer - 1 for layer in pair_of(pair)]
     colour, marker, line = PLACE_MARKS[place_of(pair, n_layers)]
@@ -213,6 +216,6 @@ DRAW = {
         given.read("control_weights"), given.tasks, given.models, given.model
     ),
     "gradient_variants": lambda given: gradient_variants(
-        given.read("runs"), given.runs, given.tasks, given.models, given.model
+        given.read("runs"), given.read("norms"), given.runs, given.tasks, given.models, given.model
     ),
 }

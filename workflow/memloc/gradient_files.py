@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memloc.devices import device_name, pick_device, resolve_precision
 from memloc.files import write_provenance
-from memloc.gradient_variants import COLUMNS, gradient_weights
+from memloc.gradient_variants import COLUMNS, NORM_COLUMNS, gradient_weights
 from memloc.gradients import forgetting_gradients
 from memloc.models import load_finetuned
 from memloc.reading import Reading, check_pair, noisy_training
@@ -21,13 +21,15 @@ def gradient_checkpoints(
     memorised: str | Path,
     frozen: str | Path,
     table: str | Path,
+    norms: str | Path,
     reading: Reading,
     objective: str,
     batch_tokens: int,
     precision: str,
     seed: int,
 ) -> None:
-    """Write gradients.tsv from theta_M1 (`memorised`) and theta_F (`frozen`).
+    """Write gradients.tsv (`table`), and the `norms` behind it, from theta_M1 (`memorised`) and
+    theta_F (`frozen`).
 
     Clean examples, as many as there are noisy ones, are drawn from `seed`.
     """
@@ -36,7 +38,7 @@ def gradient_checkpoints(
     precision = resolve_precision(precision, device)
     check_pair([memorised, frozen])
     train, pad_id = noisy_training(data, memorised, reading)
-    frame = forgetting_gradients(
+    frame, values = forgetting_gradients(
         load_finetuned(memorised).to(device),
         load_finetuned(frozen).to(device),
         train,
@@ -46,6 +48,7 @@ def gradient_checkpoints(
         objective,
         seed,
     )
+    write_tsv(values, norms, NORM_COLUMNS)
     write_tsv(frame, table, COLUMNS)
     write_provenance(
         table,

@@ -14,6 +14,10 @@ from memloc.errors import MemlocError
 logger = logging.getLogger(__name__)
 
 NORMS = ("L1", "L2")
+# What the mean gradient is taken over, and where: gradient_norms.tsv.
+NOISY, CLEAN, DIFFERENCE = "noisy", "clean", "difference"
+MEMORISED, FROZEN = "theta_M1", "theta_F"
+NORM_COLUMNS = ["model", "examples", "norm", "layer", "value"]
 # Best of Table 4 averaged over its models: .54 against .48 (clean), .46 (none), .44 (frozen).
 DEFAULT = "L1-clean-frozen"
 COLUMNS = [
@@ -32,23 +36,28 @@ VARIANTS = {
 }
 
 
-def variant_table(memorised: pd.DataFrame, frozen: pd.DataFrame) -> pd.DataFrame:
+def norms_of(norms: pd.DataFrame, model: str, examples: str, norm: str) -> pd.Series:
+    """One series of NORM_COLUMNS: values by layer, 1..L."""
+    chosen = (norms["model"] == model) & (norms["examples"] == examples) & (norms["norm"] == norm)
+    return norms[chosen].set_index("layer")["value"].sort_index()
+
+
+def variant_table(norms: pd.DataFrame) -> pd.DataFrame:
     """All variants from the norms of theta_M1 and theta_F: frame norm, clean, frozen, layer,
     weight, weight_raw.
 
-    Both frames have columns norm, clean (whether the clean mean gradient is subtracted), layer
-    (1..L) and value. weight_raw is the norm, or its ratio to theta_F's; weight is scaled so that
+    `norms` has NORM_COLUMNS; examples is what the mean gradient is of: noisy, clean, or their
+    difference. weight_raw is the norm, or its ratio to theta_F's; weight is scaled so that
     layers sum to 1, and nan for all layers where that is undefined (a norm of 0 to divide by).
     """
-    keys = ["norm", "clean", "layer"]
-    both = memorised.merge(frozen, on=keys, suffixes=("", "_frozen"), validate="one_to_one")
     tables = []
     for name, (norm, clean, divided) in VARIANTS.items():
-        rows = both[(both["norm"] == norm) & (both["clean"] == clean)].sort_values("layer")
-        raw = rows["value"].to_numpy(float)
+        examples = DIFFERENCE if clean else NOISY
+        values = norms_of(norms, MEMORISED, examples, norm)
+        raw = values.to_numpy(float)
         if divided:
-            raw = _ratio(raw, rows["value_frozen"].to_numpy(float), name)
-        table = pd.DataFrame({"layer": rows["layer"].to_numpy(int), "weight_raw": raw})
+            raw = _ratio(raw, norms_of(norms, FROZEN, examples, norm).to_numpy(float), name)
+        table = pd.DataFrame({"layer": values.index.to_numpy(int), "weight_raw": raw})
         table["weight"] = _scaled(raw, name)
         tables.append(table.assign(norm=norm, clean=clean, frozen=divided))
     columns = ["norm", "clean", "frozen", "layer", "weight", "weight_raw"]

@@ -1,7 +1,7 @@
 """Forgetting gradients: which layers would change to forget the noisy labels (section 3.1).
 
-The gradient of minus the cross-entropy at theta_M1, averaged over noisy examples, with and
-without that of as many clean ones subtracted; norms per layer, at theta_M1 and at theta_F.
+The gradient of minus the cross-entropy at theta_M1, averaged over noisy examples, over as many
+clean ones, and the difference of the two; norms per layer, at theta_M1 and at theta_F.
 Sums run over batches. Embeddings, final norm, pooler and head are left out and have no gradient
 computed; nothing is dropped out.
 """
@@ -16,7 +16,17 @@ from transformers import PreTrainedModel
 from memloc.devices import autocast
 from memloc.encoding import Examples, token_batches
 from memloc.errors import MemlocError
-from memloc.gradient_variants import COLUMNS, NORMS, variant_table
+from memloc.gradient_variants import (
+    CLEAN,
+    COLUMNS,
+    DIFFERENCE,
+    FROZEN,
+    MEMORISED,
+    NOISY,
+    NORM_COLUMNS,
+    NORMS,
+    variant_table,
+)
 from memloc.models import check_compatible, find_layers
 from memloc.seeds import derive
 
@@ -35,8 +45,9 @@ def forgetting_gradients(
     precision: str,
     objective: str,
     seed: int,
-) -> pd.DataFrame:
-    """The eight variants of one run: a frame with gradient_variants.COLUMNS.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The eight variants of one run, and the norms they are made from: frames with COLUMNS and
+    NORM_COLUMNS of gradient_variants.
 
     `memorised` is theta_M1 and `frozen` theta_F, `train` has the perturbed labels. All noisy
     examples count, and an equal number of clean ones drawn by `seed`. Both models lose their
@@ -44,12 +55,16 @@ def forgetting_gradients(
     """
     check_compatible(memorised, frozen, "forgetting gradients")
     noisy, clean = noisy_and_clean(train, seed)
-    norms = [
-        gradient_norms(model, noisy, clean, pad_id, batch_tokens, precision, objective)
-        for model in (memorised, frozen)
-    ]
-    table = variant_table(*norms).assign(n_noisy=len(noisy), n_clean=len(clean))
-    return table[COLUMNS]
+    options = (noisy, clean, pad_id, batch_tokens, precision, objective)
+    norms = pd.concat(
+        [
+            gradient_norms(model, *options).assign(model=name)
+            for name, model in ((MEMORISED, memorised), (FROZEN, frozen))
+        ],
+        ignore_index=True,
+    )
+    table = variant_table(norms).assign(n_noisy=len(noisy), n_clean=len(clean))
+    return table[COLUMNS], norms[NORM_COLUMNS]
 
 
 def noisy_and_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
@@ -77,20 +92,24 @@ def gradient_norms(
     precision: str,
     objective: str = "loss",
 ) -> pd.DataFrame:
-    """Norms per layer of the mean gradient over noisy examples, and of that less the clean mean.
+    """Norms per layer of the mean gradient over noisy examples, over clean ones, and of the
+    first less the second.
 
-    Frame norm (L1 | L2), clean (bool: subtracted), layer (1..L), value.
+    Frame examples (noisy | clean | difference), norm (L1 | L2), layer (1..L), value.
     """
     train_only_layers(model)
-    model.zero_grad(set_to_none=True)
     options = (pad_id, batch_tokens, precision, objective)
-    add_mean_gradient(model, noisy, 1.0, *options)
-    rows = _norm_rows(model, clean=False)
-    # The gradients already there are the noisy ones: adding minus the clean ones subtracts them.
-    add_mean_gradient(model, clean, -1.0, *options)
-    rows += _norm_rows(model, clean=True)
-    model.zero_grad(set_to_none=True)
-    return pd.DataFrame(rows, columns=["norm", "clean", "layer", "value"])
+    means = [mean_gradient(model, examples, *options) for examples in (noisy, clean)]
+    rows = []
+    for number, (ours, theirs) in enumerate(zip(*means, strict=True), start=1):
+        parts = {NOISY: ours, CLEAN: theirs}
+        parts[DIFFERENCE] = [a - b for a, b in zip(ours, theirs, strict=True)]
+        rows += [
+            (examples, norm, number, vector_norm(gradients, norm, number))
+            for examples, gradients in parts.items()
+            for norm in NORMS
+        ]
+    return pd.DataFrame(rows, columns=["examples", "norm", "layer", "value"])
 
 
 def train_only_layers(model: PreTrainedModel) -> None:
@@ -99,24 +118,32 @@ def train_only_layers(model: PreTrainedModel) -> None:
     find_layers(model).requires_grad_(True)
 
 
-def add_mean_gradient(
+def mean_gradient(
     model: PreTrainedModel,
     examples: Examples,
-    sign: float,
     pad_id: int,
     batch_tokens: int,
     precision: str,
     objective: str,
-) -> None:
-    """Add sign x the mean gradient of the objective over `examples` to the parameters' .grad."""
+) -> list[list[torch.Tensor]]:
+    """Mean gradient of the objective over `examples`, per layer a list of its parameters'.
+
+    The model keeps none of it.
+    """
+    model.zero_grad(set_to_none=True)
     device = model.device
-    scale = sign / len(examples)
     batches = token_batches(examples, batch_tokens, pad_id, device, "forgetting gradients")
     for rows, inputs in batches:
         with autocast(precision, device):
             logits = model(**inputs).logits
         labels = examples.labels[rows].to(device)
-        (scale * objective_sum(logits.float(), labels, objective)).backward()
+        (objective_sum(logits.float(), labels, objective) / len(examples)).backward()
+    gradients = [
+        [parameter.grad for parameter in layer.parameters() if parameter.grad is not None]
+        for layer in find_layers(model)
+    ]
+    model.zero_grad(set_to_none=True)
+    return gradients
 
 
 def objective_sum(logits: torch.Tensor, labels: torch.Tensor, objective: str) -> torch.Tensor:
@@ -129,20 +156,11 @@ def objective_sum(logits: torch.Tensor, labels: torch.Tensor, objective: str) ->
     return -nn.functional.cross_entropy(logits, labels, reduction="sum")
 
 
-def _norm_rows(model: PreTrainedModel, clean: bool) -> list[tuple[str, bool, int, float]]:
-    return [
-        (norm, clean, number, layer_norm(layer, norm, number))
-        for norm in NORMS
-        for number, layer in enumerate(find_layers(model), start=1)
-    ]
-
-
-def layer_norm(layer: nn.Module, norm: str, number: int) -> float:
-    """Norm of the gradient of all the layer's parameters as one vector, summed in float64."""
+def vector_norm(gradients: list[torch.Tensor], norm: str, number: int) -> float:
+    """Norm of the gradients of all parameters of layer `number` as one vector, in float64."""
     parts = [
-        torch.linalg.vector_norm(parameter.grad, ORDERS[norm], dtype=torch.float64)
-        for parameter in layer.parameters()
-        if parameter.grad is not None
+        torch.linalg.vector_norm(gradient, ORDERS[norm], dtype=torch.float64)
+        for gradient in gradients
     ]
     total = torch.linalg.vector_norm(torch.stack(parts), ORDERS[norm]).item()
     if not total < float("inf"):
