@@ -20,7 +20,8 @@ PLACES = ("first", "middle", "last")
 PLACE_MARKS = {"first": ("#0072b2", "o", "-"), "middle": ("#d17a00", "s", "--"),
                "last": ("#8b1a4f", "^", "-.")}  # fmt: skip
 BAR = "#333333"
-N_NORMS = 3  # panels of norms, before those of layer weights
+BESIDE = 4  # techniques that three panels beside each other have room for
+NORMS = ("frozen, norm", "clean, norm", "noisy, norm")
 STEPS = (
     ("L1", "not post-processed"), ("L1-frozen", "÷ frozen"), ("L1-clean", "− clean"),
     ("L1-clean-frozen", "− clean, ÷ frozen"),
@@ -42,22 +43,24 @@ def place_of(pair, n_layers):
 def control_accuracy(frame, tasks):
     """Figure 2: accuracy@1, accuracy@2, and accuracy@2 by where the pair of layers is.
 
-    `frame` is summary/control_accuracy.tsv.
+    `frame` is summary/control_accuracy.tsv. Panels of many techniques stand one below the other,
+    so that their names can be read.
     """
     styles = task_styles(tasks)
     techniques = present(TECHNIQUES, frame["technique"])
     names = [t for t in styles if t in set(frame["task"])]
     with look():
         width = max(2.2, 0.42 * len(techniques) + 0.7)
-        figure, grid = grid_of(1, 3, width, 2.9, sharey=True)
-        figure.set_size_inches(3 * width + 1.6, 3.2)
-        for axes, k in zip(grid[0], (1, 2), strict=False):
+        rows, columns = (1, 3) if len(techniques) <= BESIDE else (3, 1)
+        figure, grid = grid_of(rows, columns, width, 2.9, sharex=True, sharey=True)
+        figure.set_size_inches(columns * width + 1.6, 1.9 * rows + 1.3)
+        panels = grid.flatten()
+        for axes, k in zip(panels, (1, 2), strict=False):
             _accuracy_panel(axes, frame[frame["k"] == k], techniques, names, styles)
             axes.set_title(f"accuracy@{k}")
-        last = grid[0][2]
-        marks = _place_panel(last, frame[frame["k"] == 2], techniques)
-        last.set_title("accuracy@2 by pair")
-        for axes in grid[0]:
+        marks = _place_panel(panels[2], frame[frame["k"] == 2], techniques)
+        panels[2].set_title("accuracy@2 by pair")
+        for axes in panels:
             axes.axhline(frame["chance"].mean(), color="#555555", lw=0.8, ls=":")
             axes.set_xticks(
                 range(len(techniques)), [short_label(t) for t in techniques], rotation=40,
@@ -66,11 +69,22 @@ def control_accuracy(frame, tasks):
             axes.set_xlim(-0.5, len(techniques) - 0.5)
             axes.set_ylim(-0.05, 1.05)
             axes.grid(axis="x", visible=False)
-        grid[0][0].set_ylabel("share of the right layers")
+        for axes in grid[:, 0]:
+            axes.set_ylabel("share of the right layers")
         chance = plt.Line2D([], [], color="#555555", lw=0.8, ls=":", label="random guess")
-        handles = [*handles_of(names, styles), *marks, chance]
+        handles = [*_task_handles(frame, names, styles), *marks, chance]
         figure.legend(handles=handles, loc="outside right center")
     return figure
+
+
+def _task_handles(frame, names, styles):
+    """Handles of tasks, hollow for those that chose the post-processing of gradients."""
+    handles = handles_of(names, styles)
+    validation = set(frame.loc[frame["role"] == VALIDATION, "task"])
+    for name, handle in zip(names, handles, strict=True):
+        if name in validation:
+            handle.set(mfc="white", label=f"{handle.get_label()} (validation)")
+    return handles
 
 
 def _accuracy_panel(axes, part, techniques, names, styles):
@@ -148,7 +162,8 @@ def _shade(axes, pair):
 
 
 def gradient_variants(tables, norms, runs, tasks, models, model):
-    """Figure 21 for one model: a row per validation task, a line per pair of layers.
+    """Figure 21 for one model: norms, and below them layer weights, of each validation task; a
+    line per pair of layers.
 
     `tables` and `norms` are the gradients.tsv and gradient_norms.tsv of `runs`. Norms of noisy and
     of clean examples are relative to the larger of the two, those of the frozen counterpart to
@@ -158,24 +173,17 @@ def gradient_variants(tables, norms, runs, tasks, models, model):
     chosen = [(run, *both) for run, *both in every if run["model"] == model]
     names = present(task_styles(tasks), [run["task"] for run, *_ in chosen])
     n_layers = int(chosen[0][1]["layer"].max())
-    columns = ["frozen, norm", "clean, norm", "noisy, norm", *(title for _, title in STEPS)]
-    width = max(1.5, 0.12 * n_layers + 0.3)
+    width = max(1.6, 0.12 * n_layers + 0.3)
     with look():
-        figure, grid = grid_of(len(names), len(columns), width, 1.5, sharex=True)
-        figure.set_size_inches(width * len(columns) + 0.6, 1.5 * len(names) + 0.9)
-        for row, name in zip(grid, names, strict=True):
+        figure, grid = grid_of(2 * len(names), len(STEPS), width, 1.5, sharex=True)
+        figure.set_size_inches(width * len(STEPS) + 0.6, 3.2 * len(names) + 1.0)
+        for upper, lower, name in zip(grid[::2], grid[1::2], names, strict=True):
+            upper[-1].set_visible(False)  # a norm less than there are steps
+            panels = upper[: len(NORMS)], lower
             for run, table, values in chosen:
                 if run["task"] == name:
-                    _variant_lines(row, table, values, run["pair"], n_layers)
-            row[0].set_ylabel(f"{label_of(tasks, name)}\nrelative norm")
-            row[N_NORMS].set_ylabel("layer weight")
-            for axes in row[:N_NORMS]:
-                axes.set_ylim(0, 1.05)
-            top = max(axes.get_ylim()[1] for axes in row[N_NORMS:])
-            for axes in row[N_NORMS:]:
-                axes.set_ylim(0, top)
-        for axes, title in zip(grid[0], columns, strict=True):
-            axes.set_title(title, fontsize=7.5)
+                    _variant_lines(panels, table, values, run["pair"], n_layers)
+            _finish_variants(panels, label_of(tasks, name))
         for axes in grid[-1]:
             axes.set_xlabel("layer")
         for axes in grid.flat:
@@ -188,7 +196,20 @@ def gradient_variants(tables, norms, runs, tasks, models, model):
     return figure
 
 
-def _variant_lines(row, table, norms, pair, n_layers):
+def _finish_variants(panels, label):
+    upper, lower = panels
+    for axes, title in zip([*upper, *lower], [*NORMS, *(t for _, t in STEPS)], strict=True):
+        axes.set_title(title, fontsize=8)
+    upper[0].set_ylabel(f"{label}\nrelative norm")
+    lower[0].set_ylabel(f"{label}\nlayer weight")
+    for axes in upper:
+        axes.set_ylim(0, 1.05)
+    top = max(axes.get_ylim()[1] for axes in lower)
+    for axes in lower:
+        axes.set_ylim(0, top)
+
+
+def _variant_lines(panels, table, norms, pair, n_layers):
     frozen = norms_of(norms, FROZEN, NOISY, "L1").to_numpy(float)
     clean, noisy = (
         norms_of(norms, MEMORISED, examples, "L1").to_numpy(float) for examples in (CLEAN, NOISY)
@@ -199,7 +220,7 @@ def _variant_lines(row, table, norms, pair, n_layers):
     right = [layer - 1 for layer in pair_of(pair)]
     colour, marker, line = PLACE_MARKS[place_of(pair, n_layers)]
     layers = np.arange(1, n_layers + 1)
-    for axes, values in zip(row, series, strict=True):
+    for axes, values in zip(np.concatenate(panels), series, strict=True):
         axes.plot(layers, values, color=colour, ls=line, lw=1)
         axes.plot(layers[right], values[right], color=colour, marker=marker, ls="", ms=4)
 

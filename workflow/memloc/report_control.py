@@ -22,6 +22,13 @@ VARIANTS_NOTE = (
     "The column paper is what Table 4 of the paper reports for its four models on MRPC and TREC, "
     "and empty for everything else"
 )
+VARIANT_HEADS = {
+    "clean": "clean subtracted",
+    "frozen": "divided by frozen",
+    "sd": "sd over control models",
+    "n": "control models",
+    "n_none": "undefined",
+}
 
 
 def _scores(content):
@@ -109,7 +116,9 @@ def build(content):
         content, "control_training", "Control models after training, and their learning rates",
         low=_low_training, folded=True,
     )  # fmt: skip
-    variants = content.has("gradient_variants")
+    variants = None
+    if content.has("gradient_variants"):
+        variants = content.read("gradient_variants").rename(columns=VARIANT_HEADS)
     parts = [
         Part(
             "Accuracy",
@@ -131,7 +140,7 @@ def build(content):
             tables=[
                 table(
                     content, "gradient_variants", "Accuracy on the validation tasks (Table 4)",
-                    note=VARIANTS_NOTE if variants else "",
+                    note=VARIANTS_NOTE, frame=variants,
                 )
             ],
         ),

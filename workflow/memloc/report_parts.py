@@ -201,6 +201,8 @@ def shown(value) -> str:
     """A table cell for reading: three significant digits, no exponent but for tiny values."""
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         if value == 0 or abs(value) >= 100:
             return f"{value:.0f}"
