@@ -17,6 +17,14 @@ settings.register_profile("memloc", deadline=None)  # a busy machine is no fault
 settings.load_profile("memloc")
 
 
+SLOWEST_FIRST = ["chaos", "workflow", "slurm", "browser", "unit"]
+
+
+def pytest_collection_modifyitems(items):
+    """Folders of long tests first, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: SLOWEST_FIRST.index(item.path.relative_to(ROOT / "tests").parts[0]))
+
+
 @pytest.fixture(scope="module")
 def one_thread():
     """Sums in one order: what is compared to the bit must not hang on how many cores there are."""

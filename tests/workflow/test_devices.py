@@ -53,11 +53,13 @@ def test_the_papers_study_is_refused_and_the_demo_is_not(tmp_path):
 
 def test_a_plan_for_another_machine_is_only_planned(tmp_path):
     folder = copy_workflow(tmp_path)
-    (folder / "named.yaml").write_text("budget: {device: NVIDIA A100}\n")
+    (folder / "named.yaml").write_text("tasks: [boolq]\nbudget: {device: NVIDIA A100}\n")
+    (folder / "unnamed.yaml").write_text("tasks: [boolq]\n")
     quiet = ("--dry-run", "--quiet", "rules", "--configfile")
     named = snakemake(folder, *quiet, "named.yaml", **NO_GPU).stdout
     assert "NVIDIA A100 (budget.device)" in named and "REFUSED" not in named
-    profile = ("config.yaml", "--profile", "profiles/slurm")
+    assert "REFUSED" in snakemake(folder, *quiet, "unnamed.yaml", **NO_GPU).stdout
+    profile = ("unnamed.yaml", "--profile", "profiles/slurm")
     assert "REFUSED" not in snakemake(folder, *quiet, *profile, **NO_GPU).stdout
 
 
