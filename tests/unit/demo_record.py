@@ -97,7 +97,8 @@ def later_half(jobs: list[Finished], by_stage: bool = True) -> dict[str, tuple[f
     Halves of every stage's jobs, or of the whole run in time.
     """
     config = demo_config()
-    tasks = {name: load_task(name, [ROOT / "workflow/tasks"]) for name in config["tasks"]}
+    names = [*config["tasks"], config["control"]["auxiliary"]]
+    tasks = {name: load_task(name, [ROOT / "workflow/tasks"]) for name in names}
     sizes = Sizes(config, tasks, "not yet", "not yet")
     return second_half(jobs, lambda first: CostModel(sizes, None, first), by_stage)
 

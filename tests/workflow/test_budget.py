@@ -88,7 +88,8 @@ def test_the_record_holds_what_a_dry_run_of_everything_says(study):
 
 def test_a_demo_of_any_stages_can_be_recorded(tmp_path):
     """Where benchmarks lie is read from the rules: stages added later need nothing."""
-    runs = ("halves/1", "halves/2", "seed1/centroids", "seed2/centroids", "seed1/epoch2/swap")
+    runs = ["halves/1", "halves/2", "seed1/centroids", "seed2/centroids", "seed1/epoch2/swap"]
+    runs += [f"control/{pair}/original/training" for pair in ("layers1-2", "layers3-4")]
     for name in runs:
         path = tmp_path / f"benchmarks/results/demo/bbc/minilm/{name}.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,4 +98,7 @@ def test_a_demo_of_any_stages_can_be_recorded(tmp_path):
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     by_stage = said.split("\n\n")[0]
     shown = dict(re.findall(r"^  (\w+) .* actual +(\d+) s", by_stage, flags=re.M))
-    assert shown == {"train_half": "12", "centroids": "12", "all": "25"}, said
+    assert shown == {
+        **dict.fromkeys(("train_half", "centroids", "control_original"), "12"),
+        "all": "38",
+    }, said
