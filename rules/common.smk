@@ -47,6 +47,13 @@ class Tasks(dict):
             raise WorkflowError(str(error)) from None
         return self[name]
 
+    def __contains__(self, name):
+        """Whether there is such a task, listed or not."""
+        try:
+            return self[name] is not None
+        except WorkflowError:
+            return False
+
 
 # The study's tasks are read now, so that a faulty task file stops the plan.
 TASKS = Tasks()
@@ -90,7 +97,7 @@ wildcard_constraints:
     task="[^/]+",
     model="|".join(map(re.escape, config["model_sources"])),
     seed=r"\d+",
-    setup=r"seed\d+(/epoch\d+)?|control/layers\d+-\d+",
+    setup=r"seed\d+(/epoch\d+)?|control/layers[1-9]\d*-[1-9]\d*",
     windows=r"all|from-\d+|\d+-\d+",
     half=r"[1-9]\d*",
     component="attention|mlp",

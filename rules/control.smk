@@ -33,7 +33,7 @@ rule control_original:
         runtime=cost_minutes("control_original"),
         gpu=1,
     params:
-        settings=control_params,
+        settings=plain_control_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/control/{{pair}}/original",
         code=CODE("train_control.py", "control_files"),
     script:
@@ -71,7 +71,7 @@ use rule control_original as control_frozen with:
     benchmark:
         BENCHMARK(f"{CONTROL}/frozen/training.tsv")
     params:
-        settings=control_params,
+        settings=plain_control_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/control/frozen",
         code=CODE("train_control.py", "control_files"),
 

@@ -8,7 +8,7 @@ CONTROL = f"{RESULTS}/{{task}}/{{model}}/control"
 
 
 wildcard_constraints:
-    pair=r"layers\d+-\d+",
+    pair=r"layers[1-9]\d*-[1-9]\d*",
     labels="original|perturbed",
 
 
@@ -61,7 +61,8 @@ def control_technique_paths():
 
 def control_table(run, table):
     """Path of a control model's table, as "swap.tsv"."""
-    return SETUP.format(setup=f"control/{run['pair']}", **run) + f"/{table}"
+    folder = SETUP.format(setup=f"control/{run['pair']}", **run)
+    return f"{folder}/{table}"
 
 
 def control_trainings():
@@ -71,7 +72,8 @@ def control_trainings():
         for run in control_runs()
         for labels in ("original", "perturbed")
     ]
-    frozen = dict.fromkeys((run["task"], run["model"], run["role"]) for run in runs)
+    compared = [run for run in runs if {"gradients", "probing"} & {*STUDIED}]
+    frozen = dict.fromkeys((run["task"], run["model"], run["role"]) for run in compared)
     return runs + [
         dict(task=task, model=model, pair="frozen", role=role, labels="perturbed")
         for task, model, role in frozen
@@ -88,9 +90,24 @@ def control_training_paths(name):
     return [f"{folder}/{name}" for folder in folders]
 
 
+def control_trained():
+    """Whether every control model of this study has been trained; False where none can be."""
+    try:
+        digests = control_training_paths("final.sha256")
+    except WorkflowError:
+        return False
+    return all(Path(digest).exists() for digest in digests)
+
+
 def variant_runs():
     """The control models of validation tasks, which choose the gradients' post-processing."""
-    return [run for run in control_runs() if run["role"] == control_plan.VALIDATION]
+    runs = [run for run in control_runs() if run["role"] == control_plan.VALIDATION]
+    if not runs:
+        raise WorkflowError(
+            "control.validation_tasks names no task, so there is nothing to choose the gradients' "
+            "post-processing by; name one that is under test"
+        )
+    return runs
 
 
 def variant_paths(table="gradients.tsv"):
@@ -109,6 +126,13 @@ def auxiliary_data(wildcards):
     return f"{RESULTS}/{control['auxiliary']}/perturbed.parquet"
 
 
+def plain_control_params(wildcards):
+    """How a control model without theta_M1 is trained (theta_O, theta_F)."""
+    params = control_params(wildcards)
+    params["recipe"].pop("memorised_above")
+    return params
+
+
 def control_params(wildcards):
     """How a control model is trained; the frozen counterpart tries one learning rate alone."""
     control = config["control"]
@@ -124,7 +148,7 @@ def control_params(wildcards):
                 if pair
                 else []
             ),
-            "accuracy_above": control["accuracy_above"],
+            "accuracy_above": control["accuracy_above"] if pair else 0,
             "auxiliary_learning_rate": control["auxiliary_learning_rate"],
         },
         "reading": reading(wildcards),

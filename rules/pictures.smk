@@ -217,8 +217,12 @@ def generalisation_figures():
 
 
 def finished(stage):
-    """Whether a stage's tables are there."""
-    return all(Path(f"{SUMMARY}/{name}.tsv").exists() for name in STAGE_TABLES[stage])
+    """Whether a stage was run by its target, and all its models are those of this study.
+
+    A model that the study has come to need is trained when the target is asked for again.
+    """
+    tables = [Path(f"{SUMMARY}/{name}.tsv") for name in STAGE_TABLES[stage]]
+    return any(table.exists() for table in tables) and STAGE_TRAINED[stage]()
 
 
 def requested():
@@ -245,6 +249,8 @@ STAGE_FIGURES = {
 STAGES = [*config["stages"], *(["progression"] if KEPT_EPOCHS else [])]
 if not control_plan.possible(config["control"], config["tasks"]):
     STAGES = [stage for stage in STAGES if stage != "control"]
+# Whether the models of stages that are targets of their own are all there.
+STAGE_TRAINED = {"control": control_trained}
 # Stages that are targets of their own, and stay on the page once they have been run.
 ON_REQUEST = ["control"]
 STAGES += [stage for stage in ON_REQUEST if stage not in STAGES and finished(stage)]

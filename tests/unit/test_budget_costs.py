@@ -426,3 +426,17 @@ def test_known_models_cover_the_configuration(config):
     for name, source in config["model_sources"].items():
         known = str(source.get("hub", source.get("package", ""))).rpartition("/")[2]
         assert known.partition("==")[0].lower() in KNOWN_MODELS, name
+
+
+def test_finished_jobs_that_the_configuration_does_not_describe_calibrate_nothing(sizes):
+    known = [(run("swap", "trec", "bert"), A100, 100.0, 1.0)]
+    foreign = [
+        (run("swap", "gone", "bert"), A100, 9.0, 2.0),
+        (run("swap", "trec", "renamed"), A100, 9.0, 3.0),
+    ]
+    alone, beside = (CostModel(sizes, A100, jobs) for jobs in (known, known + foreign))
+    job = run("swap", "rte", "bert")
+    assert beside.estimate(job) == alone.estimate(job)
+    sizes.tasks = {name: task for name, task in sizes.tasks.items() if name != "rte"}
+    control = (Job("control_original", {"task": "trec", "model": "bert", "pair": "layers1-2"}),)
+    assert not CostModel(sizes, A100, [(*control, A100, 9.0, 4.0)]).measured

@@ -62,6 +62,9 @@ def test_tasks_under_test():
     assert roles == {"wic": "test", "mrpc": "validation"}
     with pytest.raises(MemlocError, match=r"control\.auxiliary: 'rte' can't be under test"):
         tasks_under_test({**CONTROL, "tasks": ["rte", "mrpc"]}, ["rte"])
+    for auxiliary, task in (("r8-binary", "r8"), ("r8", "r8-binary")):
+        with pytest.raises(MemlocError, match=f"'{auxiliary}' has the texts of '{task}'"):
+            tasks_under_test({**CONTROL, "auxiliary": auxiliary}, [task, "mrpc"])
     with pytest.raises(MemlocError, match="validation_tasks: 'mrpc' is not under test"):
         tasks_under_test(CONTROL, ["wic", "rte"])
     with pytest.raises(MemlocError, match="leaves no task under test"):

@@ -10,7 +10,7 @@ from memloc.control_plan import pair_of
 from memloc.control_scores import COLUMNS, accuracy_at, aggregate
 from memloc.figure_kinds import KINDS
 from memloc.figures import draw
-from memloc.figures_control import place_of
+from memloc.figures_control import gradient_variants, place_of
 from memloc.gradient_variants import VARIANTS
 from memloc.report_control import reading
 from memloc.tables import write_tsv
@@ -87,11 +87,37 @@ def test_one_sentence_says_which_techniques_found_the_layers():
         dict(role="test", model="m", technique=name, k=2, accuracy=value, chance=1 / 3)
         for name, values in {
             "swapping": (1, 1), "retraining": (1, 0.9), "gradients": (0.5, 0.6), "probing": (0, 0),
+            "rewinding-memorised": (np.nan, np.nan),
         }.items()
         for value in values
     ]  # fmt: skip
     assert reading(aggregate(pd.DataFrame(rows), ["technique"])) == (
         "Layer swapping and layer retraining found the two layers nearly always; forgetting "
         "gradients did better than guessing, but not reliably; probing did hardly better than "
-        "guessing (accuracy@2; a random guess gets 0.33)."
+        "guessing; rewinding to memorised said nothing (all scores are undefined) (accuracy@2; a "
+        "random guess gets 0.33)."
     )
+
+
+def test_pairs_of_any_place_are_told_apart():
+    table = pd.DataFrame(
+        [
+            dict(norm=n, clean=c, frozen=f, layer=layer, weight=0.2, weight_raw=1.0)
+            for n, c, f in VARIANTS.values()
+            for layer in range(1, 13)
+        ]
+    )
+    series = itertools.product(("theta_M1", "theta_F"), ("noisy", "clean", "difference"))
+    norms = pd.DataFrame(
+        [
+            dict(model=model, examples=examples, norm="L1", layer=layer, value=1.0)
+            for model, examples in series
+            for layer in range(1, 13)
+        ]
+    )
+    pairs = ["layers2-3", "layers4-5", "layers6-7", "layers8-9"]
+    runs = [dict(task="bbc", model="minilm", pair=pair, role="validation") for pair in pairs]
+    figure = gradient_variants([table] * 4, [norms] * 4, runs, TASKS, MODELS, "minilm")
+    lines = figure.legends[0].get_lines()
+    looks = {(line.get_color(), line.get_marker(), str(line.get_linestyle())) for line in lines}
+    assert len(lines) == len(looks) == 4

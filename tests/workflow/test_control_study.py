@@ -1,6 +1,7 @@
 """The control setup on a tiny model: what its target makes, and what its checks refuse."""
 
 import re
+import shutil
 
 import pandas as pd
 import pytest
@@ -20,13 +21,8 @@ CONTROL = {
 
 
 def control_study(folder, **changes):
-    write_study(
-        folder,
-        tasks=["toy", "other"],
-        techniques=["swapping", "gradients"],
-        stages=[],
-        **{"control": CONTROL, **changes},
-    )
+    study = dict(tasks=["toy", "other"], techniques=["swapping", "gradients"], stages=[])
+    write_study(folder, **{**study, "control": CONTROL, **changes})
     write_task(folder / "my-tasks", "other")
     write_task(folder / "my-tasks", "aid", ("a", "b", "c"))
     return folder
@@ -71,6 +67,53 @@ def test_the_page_keeps_what_was_asked_for_once(finished):
     assert planned(finished, "control") == {}
 
 
+def test_other_tasks_neither_need_the_control_setup_nor_train_it(finished):
+    """What was asked for once is no part of a study that it can't be made for, or isn't for yet."""
+    write_task(finished / "my-tasks", "third")
+    for tasks in ("[toy]", "[aid]", "[toy,other,third]"):
+        plan = planned(finished, before=("--config", f"tasks={tasks}"))
+        assert "report" in plan and not [name for name in plan if "control" in name]
+
+
+def test_a_missing_table_is_made_again_for_the_page(finished):
+    table = finished / SUMMARY / "gradient_variants.tsv"
+    table.rename(finished / "aside.tsv")
+    assert planned(finished).get("summarise_variants") == 1
+    (finished / "aside.tsv").rename(table)
+    assert planned(finished) == {}
+
+
+def test_thresholds_train_only_what_they_can_change(finished):
+    (finished / "lower.yaml").write_text("training: {memorised_above: 0.7}\n")
+    plan = planned(finished, before=("--configfile", "study.yaml", "lower.yaml"))
+    assert plan["control_perturbed"] == 2
+    assert not {"control_original", "control_frozen", "train_original"} & set(plan)
+    (finished / "lower.yaml").write_text("control: {accuracy_above: 0.9}\n")
+    plan = planned(finished, before=("--configfile", "study.yaml", "lower.yaml"))
+    assert plan["control_original"] == 2 and "control_frozen" not in plan
+
+
+def test_the_budget_leaves_out_finished_jobs_of_other_studies(finished, tmp_path):
+    """Their records lie beside those of this study, whose configuration doesn't describe them."""
+    folder = tmp_path / "study"
+    shutil.copytree(finished, folder, symlinks=True)
+    for name in ("other", "aid"):
+        (folder / f"my-tasks/{name}.yaml").unlink()
+    study = yaml.safe_load((folder / "study.yaml").read_text())
+    study["model_sources"]["renamed"] = study["model_sources"].pop("tiny")
+    study |= {"tasks": ["toy"], "models": ["renamed"]}
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    snakemake(folder, "results/budget.tsv")
+    assert set(pd.read_csv(folder / "results/budget.tsv", sep="\t").model) <= {"all", "renamed"}
+
+
+def test_pairs_on_the_command_line_and_no_frozen_model_that_nobody_reads(tmp_path):
+    folder = control_study(tmp_path, techniques=["swapping"])
+    pairs = ("--config", "control={pairs: [[1, 2]], auxiliary: aid, validation_tasks: []}")
+    plan = planned(folder, "control", before=pairs)
+    assert plan["control_original"] == 2 and "control_frozen" not in plan
+
+
 def test_without_the_target_the_page_says_how_to_get_it(tmp_path):
     plan = planned(control_study(tmp_path))
     assert "report" in plan and not [name for name in plan if name.startswith("control")]
@@ -87,6 +130,13 @@ def test_without_the_target_the_page_says_how_to_get_it(tmp_path):
         ({}, "results/toy/tiny/control/layers2-3/swap.tsv", ["[2, 3]", "within 1 to 2"]),
         ({"training": {"keep_epochs": [1]}}, "all", ["control.training.keep_epochs"]),
         ({"auxiliary": "nothing"}, "control", ["nothing"]),
+        ({"accuracy_above": 1}, "control", ["control.accuracy_above"]),
+        ({}, "results/toy/tiny/control/layers01-02/swap.tsv", ["No rule to produce"]),
+        (
+            {"validation_tasks": []},
+            "results/figures/gradient_variants_tiny.png",
+            ["control.validation_tasks names no task"],
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, changes, target, words):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.tasks import BINARY
 
 Pair = tuple[int, int]
 TEST, VALIDATION = "test", "validation"
@@ -102,12 +103,15 @@ def possible(control: Mapping[str, Any], studied: Collection[str]) -> bool:
 
 
 def check_auxiliary(control: Mapping[str, Any], tasks: Collection[str]) -> None:
-    """Raise MemlocError when the auxiliary task is one of those under test."""
-    if control["auxiliary"] in tasks:
-        raise MemlocError(
-            f"control.auxiliary: {control['auxiliary']!r} can't be under test too: its original "
-            "labels train all layers; name another control.auxiliary or other control.tasks"
-        )
+    """Raise MemlocError when the auxiliary task, or one with its texts, is under test."""
+    auxiliary = control["auxiliary"]
+    for task in tasks:
+        if task.removesuffix(BINARY) == auxiliary.removesuffix(BINARY):
+            same = "can't be under test too" if task == auxiliary else f"has the texts of {task!r}"
+            raise MemlocError(
+                f"control.auxiliary: {auxiliary!r} {same}: its original labels train all layers; "
+                "name another control.auxiliary or other control.tasks"
+            )
 
 
 def higher_rates(control: Mapping[str, Any], first: float) -> list[float]:

@@ -78,7 +78,7 @@ def write_variants(
 def training_row(history: pd.DataFrame, record: Mapping[str, Any], run: Mapping[str, Any]) -> dict:
     """Outcome of one control model: its last epoch, and which learning rates were tried."""
     last = history.sort_values("epoch").iloc[-1]
-    reached = record["memorised_epoch"]
+    reached = record.get("memorised_epoch")
     return (
         {name: run[name] for name in ("task", "model", "pair", "labels", "role")}
         | {name: last[name] for name in TRAINING if name in last}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from memloc.costs import STAGES, Facts, Work, on_device, stage_of
+from memloc.costs import CONTROL, STAGES, Facts, Work, on_device, stage_of
 from memloc.errors import MemlocError
 from memloc.rates import Calibration, Factor, Measurement, default_rate, pick_device
 from memloc.schedule import Item
@@ -78,9 +78,18 @@ class CostModel:
                 end,
             )
             for job, device, seconds, end in finished
-            if stage_of(job.rule)
+            if stage_of(job.rule) and self._can_place(job)
         ]
         self.calibration = Calibration(self.measured, self.device, on_device)
+
+    def _can_place(self, job: Job) -> bool:
+        """Whether the configuration still describes what a finished job worked on."""
+        task, model = job.wildcards.get("task"), job.wildcards.get("model")
+        tasks = {task} if task else set()
+        if STAGES[stage_of(job.rule)].account == CONTROL:
+            tasks.add(self.sizes.config["control"]["auxiliary"])
+        described = self.sizes.config["model_sources"]
+        return all(name in self.sizes.tasks for name in tasks) and (not model or model in described)
 
     def base_seconds(self, job: Job, device: str | None = None) -> float:
         """Seconds by the default rates of a device, nothing measured."""

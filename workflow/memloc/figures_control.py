@@ -1,5 +1,7 @@
 """Figures of the control setup: Figure 2, the weights behind it, and Figure 21."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -17,8 +19,11 @@ from memloc.style import LAYER_WIDTH, layer_ticks, look, task_styles
 from memloc.techniques import TECHNIQUES
 
 PLACES = ("first", "middle", "last")
-PLACE_MARKS = {"first": ("#0072b2", "o", "-"), "middle": ("#d17a00", "s", "--"),
-               "last": ("#8b1a4f", "^", "-.")}  # fmt: skip
+MARKS = (
+    ("#0072b2", "o", "-"), ("#d17a00", "s", "--"), ("#8b1a4f", "^", "-."), ("#00795a", "D", ":"),
+    ("#6a4fc0", "v", (0, (5, 1))), ("#7a9a01", "P", (0, (3, 1, 1, 1))),
+)  # fmt: skip
+PLACE_MARKS = dict(zip(PLACES, MARKS, strict=False))
 BAR = "#333333"
 BESIDE = 4  # techniques that three panels beside each other have room for
 NORMS = ("frozen, norm", "clean, norm", "noisy, norm")
@@ -177,20 +182,21 @@ def gradient_variants(tables, norms, runs, tasks, models, model):
     with look():
         figure, grid = grid_of(2 * len(names), len(STEPS), width, 1.5, sharex=True)
         figure.set_size_inches(width * len(STEPS) + 0.6, 3.2 * len(names) + 1.0)
+        pairs = sorted({run["pair"] for run, *_ in chosen}, key=pair_of)
+        marks = dict(zip(pairs, itertools.cycle(MARKS), strict=False))
         for upper, lower, name in zip(grid[::2], grid[1::2], names, strict=True):
             upper[-1].set_visible(False)  # a norm less than there are steps
             panels = upper[: len(NORMS)], lower
             for run, table, values in chosen:
                 if run["task"] == name:
-                    _variant_lines(panels, table, values, run["pair"], n_layers)
+                    _variant_lines(panels, table, values, run["pair"], marks[run["pair"]])
             _finish_variants(panels, label_of(tasks, name))
         for axes in grid[-1]:
             axes.set_xlabel("layer")
         for axes in grid.flat:
             step = 1 if n_layers <= 8 else 2
             axes.set_xticks(range(1, n_layers + 1, step))
-        pairs = sorted({run["pair"] for run, *_ in chosen}, key=pair_of)
-        handles = [_pair_handle(pair, n_layers) for pair in pairs]
+        handles = [_pair_handle(pair, mark) for pair, mark in marks.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure
@@ -209,7 +215,7 @@ def _finish_variants(panels, label):
         axes.set_ylim(0, top)
 
 
-def _variant_lines(panels, table, norms, pair, n_layers):
+def _variant_lines(panels, table, norms, pair, mark):
     frozen = norms_of(norms, FROZEN, NOISY, "L1").to_numpy(float)
     clean, noisy = (
         norms_of(norms, MEMORISED, examples, "L1").to_numpy(float) for examples in (CLEAN, NOISY)
@@ -218,15 +224,15 @@ def _variant_lines(panels, table, norms, pair, n_layers):
     series = [frozen / frozen.max(), clean / top, noisy / top]
     series += [gradient_weights(table, variant)["weight"].to_numpy(float) for variant, _ in STEPS]
     right = [layer - 1 for layer in pair_of(pair)]
-    colour, marker, line = PLACE_MARKS[place_of(pair, n_layers)]
-    layers = np.arange(1, n_layers + 1)
+    colour, marker, line = mark
+    layers = np.arange(1, len(noisy) + 1)
     for axes, values in zip(np.concatenate(panels), series, strict=True):
         axes.plot(layers, values, color=colour, ls=line, lw=1)
         axes.plot(layers[right], values[right], color=colour, marker=marker, ls="", ms=4)
 
 
-def _pair_handle(pair, n_layers):
-    colour, marker, line = PLACE_MARKS[place_of(pair, n_layers)]
+def _pair_handle(pair, mark):
+    colour, marker, line = mark
     label = "layers {} and {}".format(*pair_of(pair))
     return plt.Line2D([], [], color=colour, marker=marker, ls=line, label=label)
 

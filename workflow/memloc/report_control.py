@@ -51,7 +51,8 @@ def reading(scores):
         "found the two layers nearly always": second["accuracy"] >= RELIABLE,
         "did better than guessing, but not reliably": (second["accuracy"] < RELIABLE)
         & (second["accuracy"] > second["chance"] + MARGIN),
-        "did hardly better than guessing": ~(second["accuracy"] > second["chance"] + MARGIN),
+        "did hardly better than guessing": second["accuracy"] <= second["chance"] + MARGIN,
+        "said nothing (all scores are undefined)": second["accuracy"].isna(),
     }
     said = [f"{_named(list(second.index[mask]))} {text}" for text, mask in groups.items()
             if mask.any()]  # fmt: skip
@@ -74,7 +75,7 @@ def overview(content, scores):
         chance, n = group["chance"].mean(), int(group["n"].max())
         cells.append({"text": f"{chance:.2f}", "value": repr(float(chance)), "number": True})
         cells.append({"text": str(n), "value": str(n), "number": True})
-        low = 2 in by.index and not by.loc[2, "accuracy"] > chance + MARGIN
+        low = 2 in by.index and by.loc[2, "accuracy"] <= chance + MARGIN
         rows.append({"cells": cells, "low": low})
     title = "Accuracy of each technique, mean ± sd over tasks, models and pairs"
     note = "n counts control models; marked rows are within 0.1 of chance"

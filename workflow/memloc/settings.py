@@ -30,15 +30,24 @@ def read_numbers(config: Config, schema: str | Path) -> None:
     Snakemake reads ``--config training={epochs: 3}`` as the text "3", and YAML a bare 1e-5.
     """
     texts = (
-        fault
+        leaf
         for fault in _faults(config, schema)
-        if isinstance(fault.instance, str) and fault.validator in ("type", "enum")
+        for leaf in _leaves(fault)
+        if isinstance(leaf.instance, str) and leaf.validator in ("type", "enum")
     )
     for fault in list(texts):
         holder: Any = config
         for part in list(fault.absolute_path)[:-1]:
             holder = holder[part]
         holder[fault.absolute_path[-1]] = _meant(fault.instance)
+
+
+def _leaves(fault: jsonschema.ValidationError) -> Iterator[jsonschema.ValidationError]:
+    """The fault itself, or those of the alternatives that it is made of."""
+    if not fault.context:
+        yield fault
+    for inner in fault.context or ():
+        yield from _leaves(inner)
 
 
 def _meant(text: str) -> Any:

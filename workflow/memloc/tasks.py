@@ -153,7 +153,7 @@ def _unknown(name: str, folders: list[Path]) -> MemlocError:
     hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(names)}."
     where = ", ".join(str(folder) for folder in folders)
     return MemlocError(
-        f"config key `tasks`: unknown task {name!r}; no file {name}.yaml in {where}. {hint} "
+        f"unknown task {name!r}; no file {name}.yaml in {where}. {hint} "
         "Your own task files go into a folder listed under `task_folders`."
     )
 
