@@ -172,6 +172,9 @@ def _explain(fault: jsonschema.ValidationError) -> str:
         return f"{key or 'top level'}: {fault.message}; config.yaml shows every key"
     if fault.validator == "oneOf" and "model_sources" in key:
         return f"{key}: name exactly one of hub, folder, or package with inside"
+    fixed = [way["const"] for way in fault.schema.get("oneOf", []) if "const" in way]
+    if fault.validator == "oneOf" and fixed:
+        return f"{key} = {fault.instance!r}: give {fixed[0]} or a list; see config.yaml"
     if fault.validator == "pattern" and key.split(".")[0] in ("tasks", "model_sources"):
         return (
             f"{key}: {fault.instance!r} can't be a name, because names become parts of paths: use "
