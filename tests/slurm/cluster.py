@@ -197,10 +197,25 @@ class Cluster:
                 time.sleep(0.3)
         for name in ("slurmd", "slurmctld", "munged"):
             self._end(name)
+        for pid in self._strays():
+            os.kill(pid, signal.SIGKILL)
         for name in CONFIGURATIONS:
             link = DEFAULT_PLACE / name
             if link.is_symlink() and link.readlink() == self.folder / name:
                 link.unlink()
+
+    def _strays(self) -> list[int]:
+        """Processes of jobs that are still there: Slurm goes by process groups here, and a job
+        whose slurmd was killed, or that hangs in its handler of SIGTERM, can escape it."""
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                is_job = b"SLURM_JOB_ID=" in (place / "environ").read_bytes()
+                if is_job and Path(os.readlink(place / "cwd")).is_relative_to(self.folder.parent):
+                    found.append(int(place.name))
+            except OSError:
+                continue
+        return found
 
     def run(self, *command: str, check: bool = True) -> str:
         """Output of a command of Slurm; without a controller it would wait for minutes."""
