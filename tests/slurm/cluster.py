@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PACKAGES = ("munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins")
@@ -198,7 +199,8 @@ class Cluster:
         for name in ("slurmd", "slurmctld", "munged"):
             self._end(name)
         for pid in self._strays():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for name in CONFIGURATIONS:
             link = DEFAULT_PLACE / name
             if link.is_symlink() and link.readlink() == self.folder / name:
@@ -210,8 +212,9 @@ class Cluster:
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
-                is_job = b"SLURM_JOB_ID=" in (place / "environ").read_bytes()
-                if is_job and Path(os.readlink(place / "cwd")).is_relative_to(self.folder.parent):
+                environment = (place / "environ").read_bytes().split(b"\0")
+                near = Path(os.readlink(place / "cwd")).is_relative_to(self.folder.parent)
+                if near and b"SLURM_CLUSTER_NAME=memloc" in environment:
                     found.append(int(place.name))
             except OSError:
                 continue
