@@ -23,6 +23,7 @@ os.environ.update(
 import planning
 from leftovers import leftover_jobs, leftover_refusal
 from memloc import settings
+from memloc.actual import SETUPS
 from memloc.costs import named_windows
 from memloc.errors import MemlocError
 from memloc.fingerprint import fingerprint
@@ -97,7 +98,7 @@ wildcard_constraints:
     task="[^/]+",
     model="|".join(map(re.escape, config["model_sources"])),
     seed=r"\d+",
-    setup=r"seed\d+(/epoch\d+)?|control/layers[1-9]\d*-[1-9]\d*",
+    setup=SETUPS,
     windows=r"all|from-\d+|\d+-\d+",
     half=r"[1-9]\d*",
     component="attention|mlp",

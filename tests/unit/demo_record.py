@@ -117,7 +117,10 @@ if __name__ == "__main__":
     parser.add_argument("--print", action="store_true", help="leave the record as it is")
     chosen = parser.parse_args()
     measured = measure(chosen.folder.resolve())
-    if not chosen.print:
+    if not measured:
+        print(f"no finished demo in {chosen.folder}: what {RECORD.name} holds")
+        measured = read_record()
+    elif not chosen.print:
         write_record(measured)
     show("the later half of every stage's jobs:", later_half(measured))
     show("the later half of the run, in time:", later_half(measured, by_stage=False))

@@ -440,3 +440,46 @@ def test_finished_jobs_that_the_configuration_does_not_describe_calibrate_nothin
     sizes.tasks = {name: task for name, task in sizes.tasks.items() if name != "rte"}
     control = (Job("control_original", {"task": "trec", "model": "bert", "pair": "layers1-2"}),)
     assert not CostModel(sizes, A100, [(*control, A100, 9.0, 4.0)]).measured
+
+
+def test_what_a_trial_of_few_epochs_took_is_scaled_to_the_epochs_planned(sizes):
+    record = {"recipe": {"epochs": 5, "batch_size": 8}}
+    trial = run("train_perturbed", "trec", "bert", record=record)
+    planned = run("train_perturbed", "trec", "bert")
+    estimate = CostModel(sizes, A100, [(trial, A100, 60.0, 1.0)]).estimate(planned)
+    assert estimate.seconds == pytest.approx(60 * sizes.config["training"]["epochs"] / 5, rel=0.1)
+
+
+def test_jobs_at_other_lengths_or_row_limits_calibrate_nothing(sizes):
+    short = run("swap", "trec", "bert", record={"reading": {"max_length": 16}})
+    assert not CostModel(sizes, A100, [(short, A100, 1.0, 1.0)]).measured
+    folder = sizes.results / "trec"
+    folder.mkdir(parents=True)
+    facts = {"max_train": 60, "max_heldout": None, "rows": {"train": 60}}
+    (folder / "perturbed.parquet.provenance.json").write_text(json.dumps(facts))
+    assert not CostModel(sizes, A100, [(run("swap"), A100, 1.0, 1.0)]).measured
+
+
+def test_jobs_of_every_setup_are_found(tmp_path):
+    setups = ["seed1", "seed2/epoch3", "control/layers11-12"]
+    for setup in [*setups, "control/frozen", "halves", "seed1/epoch"]:
+        path = tmp_path / f"b/toy/tiny/{setup}/swap.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("s\n2.5\n")
+    found = finished_jobs({"swap": ("b/{task}/{model}/{setup}/swap.tsv", [])}, root=tmp_path)
+    assert sorted(job.wildcards["setup"] for job, *_ in found) == sorted(setups)
+    assert {(job.wildcards["task"], job.wildcards["model"]) for job, *_ in found} == {
+        ("toy", "tiny")
+    }
+
+
+@pytest.mark.parametrize("name", ["cpu", "CPU (2 threads)"])
+def test_a_processor_is_known_in_any_spelling(name, sizes):
+    assert CostModel(sizes, name).base_seconds(run("swap")) > 1000
+
+
+@pytest.mark.parametrize("name", ["banana", "NVIDIA A1000", "rtx 4060 laptop"])
+def test_an_unknown_device_is_said_to_be(name):
+    device, basis = rates.pick_device(name, [], local=False)
+    assert device == name and "unknown, taken for an NVIDIA A100" in basis and "H100" in basis
+    assert rates.pick_device("nvidia h100", [], False) == ("nvidia h100", "budget.device")

@@ -93,9 +93,9 @@ def test_one_sentence_says_which_techniques_found_the_layers():
     ]  # fmt: skip
     assert reading(aggregate(pd.DataFrame(rows), ["technique"])) == (
         "Layer swapping and layer retraining found the two layers nearly always; forgetting "
-        "gradients did better than guessing, but not reliably; probing did hardly better than "
-        "guessing; rewinding to memorised said nothing (all scores are undefined) (accuracy@2; a "
-        "random guess gets 0.33)."
+        "gradients did better than guessing, but not reliably; probing did not do clearly better "
+        "than guessing; rewinding to memorised said nothing (all scores are undefined) "
+        "(accuracy@2; a random guess gets 0.33)."
     )
 
 

@@ -17,6 +17,9 @@ from memloc.rates import cpu_threads
 COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hours", "ratio"]
 READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
 
+KEPT = ("recipe", "reading")  # of a job's record
+# What techniques localise in, below a task's and a model's folder: the wildcard `setup`.
+SETUPS = r"seed\d+(?:/epoch\d+)?|control/layers[1-9]\d*-[1-9]\d*"
 WILDCARD = re.compile(r"{(\w+)[^}]*}")
 
 
@@ -40,7 +43,8 @@ def finished_jobs(
                 continue
             record = _record(records, wildcards, Path(root))
             seconds = max(seconds, record.get("seconds") or 0.0)
-            job = Job(rule, wildcards, threads=cpu_threads(record.get("device")))
+            said = {key: record[key] for key in KEPT if record.get(key)}
+            job = Job(rule, wildcards, threads=cpu_threads(record.get("device")), record=said)
             found.append((job, record.get("device"), seconds, path.stat().st_mtime))
     return found
 
@@ -121,9 +125,11 @@ def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]
         if number % 2 == 0:
             expression += re.escape(piece)
         else:
-            expression += f"(?P={piece})" if piece in seen else f"(?P<{piece}>[^/]+)"
+            allowed = SETUPS if piece == "setup" else "[^/]+"
+            expression += f"(?P={piece})" if piece in seen else f"(?P<{piece}>{allowed})"
             seen.add(piece)
-    for name in sorted(glob.glob(WILDCARD.sub("*", pattern), root_dir=root)):
+    wide = WILDCARD.sub(lambda found: "**" if found[1] == "setup" else "*", pattern)
+    for name in sorted(glob.glob(wide, root_dir=root, recursive=True)):
         match = re.fullmatch(expression, name)
         if match:
             yield root / name, match.groupdict()

@@ -5,7 +5,8 @@ Planning imports this module, and nothing here or below may import torch or pand
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from memloc.costs import CONTROL, STAGES, Facts, Work, on_device, stage_of
 from memloc.errors import MemlocError
@@ -22,7 +23,8 @@ class Job:
     """A job of a plan.
 
     outputs: name of each output file and whether it is temporary; needs: positions of the jobs
-    it waits for; minutes: the run time its rule asks for, where that is known.
+    it waits for; minutes: the run time its rule asks for, where that is known; record: provenance
+    of a finished job, whose recipe needn't be the configuration's of today.
     """
 
     rule: str
@@ -32,6 +34,7 @@ class Job:
     gpus: int = 0
     threads: int = 1
     minutes: float | None = None
+    record: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         seed = self.wildcards.get("seed")
@@ -84,17 +87,21 @@ class CostModel:
 
     def _can_place(self, job: Job) -> bool:
         """Whether the configuration still describes what a finished job worked on."""
+        now = self.sizes.config["data"]["max_length"]
+        if job.record.get("reading", {}).get("max_length", now) != now:
+            return False
         task, model = job.wildcards.get("task"), job.wildcards.get("model")
         tasks = {task} if task else set()
         if STAGES[stage_of(job.rule)].account == CONTROL:
             tasks.add(self.sizes.config["control"]["auxiliary"])
         described = self.sizes.config["model_sources"]
-        return all(name in self.sizes.tasks for name in tasks) and (not model or model in described)
+        if not all(name in self.sizes.tasks and self.sizes.has_rows_of(name) for name in tasks):
+            return False
+        return not model or model in described
 
     def base_seconds(self, job: Job, device: str | None = None) -> float:
         """Seconds by the default rates of a device, nothing measured."""
-        facts = Facts(job.wildcards, self.sizes)
-        precision = facts.settings["precision"]
+        precision = self.sizes.config["precision"]
         rate = default_rate(device or self.device, precision, job.threads)
         return self.work(job).duration(rate)
 
@@ -106,7 +113,8 @@ class CostModel:
                 f"rule {job.rule}: the cost model has no entry for it. Add one to STAGES in "
                 "workflow/memloc/costs.py."
             )
-        return STAGES[stage].work(Facts(job.wildcards, self.sizes))
+        recipe = job.record.get("recipe") or {}
+        return STAGES[stage].work(Facts(job.wildcards, self.sizes, recipe))
 
     def estimate(self, job: Job) -> Estimate:
         """Expected seconds of a job; a rule without an entry takes the time it asks for."""

@@ -8,7 +8,7 @@ their entry in STAGES under their own name. Planning imports this: no torch, no 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from memloc.control_plan import pair_of
@@ -21,6 +21,7 @@ START = 4.0  # seconds to import torch and to load a model; a cold network disk 
 SCRIPT = 1.5  # seconds to start a script that needs neither
 MAIN, RETRAINING, CONTROL = "main", "retraining", "control"  # entries of the paper's account
 SMALL = 20e3  # bytes of a table
+RECIPES = ("training", "retraining", "generalisation", "probing")  # sections of the configuration
 HOST_MB = 3000  # of a process with torch and a device's libraries
 # Windows trained side by side: parameters that fit a GPU of 80 GB at 16 bytes each.
 LARGEST_GROUP = 4.2e9
@@ -53,10 +54,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a job's cost hangs on: its wildcards, and sizes and settings of what they name."""
+    """What a job's cost hangs on: its wildcards, and sizes and settings of what they name.
+
+    recipe: that of a finished job, which goes before the configuration's.
+    """
 
     wildcards: Mapping[str, str]
     sizes: Sizes
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def task(self) -> TaskSize:
@@ -70,8 +75,13 @@ class Facts:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The configuration as it holds for the job's model."""
-        return self.sizes.settings(self.wildcards.get("model"))
+        """The configuration as it holds for the job's model, and for the job itself."""
+        found = self.sizes.settings(self.wildcards.get("model"))
+        if not self.recipe:
+            return found
+        own = {section: {**found[section], **self.recipe} for section in RECIPES}
+        control = {**found["control"], "training": self.recipe}
+        return {**found, **own, "control": control}
 
 
 @dataclass(frozen=True)

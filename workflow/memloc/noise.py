@@ -87,7 +87,8 @@ def split_rows(
     parts["validation"], parts["test"] = np.split(heldout, [len(heldout) // 2])
     for name, rows in parts.items():
         if not len(rows):
-            raise MemlocError(f"split {name}: no rows. Add rows, or raise data.max_heldout.")
+            limit = ", or raise data.max_heldout" if max_heldout is not None else ""
+            raise MemlocError(f"split {name}: no rows. Add rows{limit}.")
     whole = [frame.iloc[np.sort(rows)].assign(split=name) for name, rows in parts.items()]
     return _true_heldout(pd.concat(whole, ignore_index=True))
 

@@ -117,7 +117,7 @@ def default_rate(device: str, precision: str, threads: int = 1) -> Rate:
 
 def is_cpu(device: str) -> bool:
     """Whether a device in words, e.g. of a provenance record, is a processor."""
-    return device.startswith(CPU)
+    return device.upper().startswith(CPU)
 
 
 def cpu_threads(device: str | None) -> int:
@@ -204,6 +204,9 @@ def pick_device(
     `named` by the configuration; else that of the latest finished job; else this machine's,
     where jobs run on it; else a common one.
     """
+    if named and not (is_cpu(named) or known(named)):
+        names = ", ".join(name for name, *_ in DEVICES)
+        return named, f"budget.device; unknown, taken for an {UNNAMED_GPU}; known: CPU, {names}"
     if named:
         return named, "budget.device"
     if local:
@@ -216,4 +219,4 @@ def pick_device(
 
 
 def _named(name: str, device: str) -> bool:
-    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![0-9])", device) is not None
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![0-9])", device, re.I) is not None

@@ -43,6 +43,7 @@ TYPICAL_TOKENS = {
     "snippets": (24, 0.3),
 }
 OTHER_TOKENS = (40, 0.6)
+LIMITS = ("max_train", "max_heldout")
 OTHER_ROWS = (5_000, 500)  # training and held-out rows of a task that says nothing
 COUNTED, EXPECTED, TYPICAL, ASSUMED = "counted", "task file", "typical", "assumed"
 
@@ -133,11 +134,17 @@ class Sizes:
 
     # --- tasks ---------------------------------------------------------------------------
 
-    def _rows(self, name: str) -> tuple[dict[str, int], str]:
-        data = self.config["data"]
+    def has_rows_of(self, name: str) -> bool:
+        """Whether a task's perturbed rows, if there are any, keep to the limits planned now."""
         record = _json(self.results / name / "perturbed.parquet.provenance.json")
-        caps = (data["max_train"], data["max_heldout"])
-        if record and (record.get("max_train"), record.get("max_heldout")) == caps:
+        return not record or self._keeps_limits(record)
+
+    def _keeps_limits(self, record: Mapping[str, Any]) -> bool:
+        return all(record.get(key) == self.config["data"][key] for key in LIMITS)
+
+    def _rows(self, name: str) -> tuple[dict[str, int], str]:
+        record = _json(self.results / name / "perturbed.parquet.provenance.json")
+        if record and self._keeps_limits(record):
             return {key: record["rows"][key] for key in ("train", "validation", "test")}, COUNTED
         manifest = _json(self.resources / "tasks" / f"{name}.manifest.json")
         if manifest:

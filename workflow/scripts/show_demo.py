@@ -18,7 +18,10 @@ def main(results: Path) -> None:
         )
     print("\nWhere? Memorisation centre of gravity (M-CoG), in layers:")
     for row in read_tsv(results / "summary" / "mcog.tsv").itertuples():
-        print(f"  {row.task:<12} {row.model:<10} {row.technique:<12} {row.mcog:.2f}")
+        said = f"{row.mcog:.2f}" if row.n_seeds else "undefined: no seed has a weight"
+        if row.technique == "probing":
+            said += "  (only where probes found noise: see the page)"
+        print(f"  {row.task:<12} {row.model:<10} {row.technique:<22} {said}")
     print(f"\nOpen {results / 'report.html'} in a browser.")
 
 
