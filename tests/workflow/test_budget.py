@@ -39,6 +39,7 @@ def test_the_paper_is_planned_in_seconds_with_its_account(tmp_path):
     said = budget_of(text)
     for part in ("on 1 GPU:", "on 8 GPUs:", "on 64 GPUs:", "longest chain", "11,232", "336"):
         assert part in said, said
+    assert said.splitlines()[0] in (ROOT / "README.md").read_text()
     assert listed(text)["train_perturbed"] == 12 * 4 * 3
     counts = dict(re.findall(r"^(\w+) +(\d+)$", text, flags=re.M))
     assert sum(listed(text).values()) == int(counts["total"]) - 1  # `all` is no job
