@@ -131,6 +131,7 @@ def test_without_the_target_the_page_says_how_to_get_it(tmp_path):
         ({"training": {"keep_epochs": [1]}}, "all", ["control.training.keep_epochs"]),
         ({"auxiliary": "nothing"}, "control", ["nothing"]),
         ({"accuracy_above": 1}, "control", ["control.accuracy_above"]),
+        ({"learning_rates": 0.1}, "control", ["control.learning_rates", "as [0.1]"]),
         ({"pairs": "first"}, "control", ["control.pairs = 'first': give auto or a list"]),
         ({}, "results/toy/tiny/control/layers01-02/swap.tsv", ["No rule to produce"]),
         (

@@ -12,7 +12,12 @@ def build(content):
         "The plan before the run: hours by stage and model, the longest chain of jobs, and how "
         "long N GPUs take",
     )
-    actual = table(content, "budget_actual", "Predicted against actual hours of finished jobs")
+    actual = table(
+        content,
+        "budget_actual",
+        "Predicted against actual hours of finished jobs",
+        note="Where the plan's rates were measured on these very jobs, a ratio near 1 says nothing",
+    )
     taken = table(
         content,
         "cost",

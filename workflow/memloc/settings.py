@@ -183,6 +183,8 @@ def _explain(fault: jsonschema.ValidationError) -> str:
         )
     if fault.validator == "pattern" and "{" in str(fault.schema.get("pattern")):
         return f"{key} = {fault.instance!r}: braces would be wildcards; choose a path without them"
+    if fault.validator == "type" and fault.validator_value == "array":
+        return f"{key} = {fault.instance!r}: write a list, as [{fault.instance}]"
     return f"{key} = {fault.instance!r}: {fault.message}; see the comments in config.yaml"
 
 
