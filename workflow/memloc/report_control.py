@@ -90,7 +90,10 @@ def overview(content, scores):
         low = bool(len(second)) and not _above_chance(second).all()
         rows.append({"cells": cells, "low": low})
     title = "Accuracy of each technique, mean ± sd over tasks, models and pairs"
-    note = "n counts control models; marked rows are not clearly above chance (0.1, and an error)"
+    note = (
+        "n counts control models; of marked rows the mean less its standard error is not 0.1 above "
+        "chance"
+    )
     return worded(content, "control_techniques", title, heads, rows, note)
 
 
