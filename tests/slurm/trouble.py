@@ -37,6 +37,7 @@ def strike() -> None:
     draft.write_text(str(os.getpid()))
     draft.replace(STRUCK)
     os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(1)  # another thread may take the signal: this one stops a moment later
     del hoard
 
 
