@@ -8,7 +8,7 @@ CONTROL = f"{RESULTS}/{{task}}/{{model}}/control"
 
 
 wildcard_constraints:
-    pair=r"layers[1-9]\d*-[1-9]\d*",
+    pair=control_plan.PAIR,
     labels="original|perturbed",
 
 
@@ -72,11 +72,11 @@ def control_trainings():
         for run in control_runs()
         for labels in ("original", "perturbed")
     ]
-    compared = [run for run in runs if {"gradients", "probing"} & {*STUDIED}]
-    frozen = dict.fromkeys((run["task"], run["model"], run["role"]) for run in compared)
+    compared = any(technique.frozen for technique in STUDIED.values())
+    frozen = dict.fromkeys((run["task"], run["model"], run["role"]) for run in runs)
     return runs + [
         dict(task=task, model=model, pair="frozen", role=role, labels="perturbed")
-        for task, model, role in frozen
+        for task, model, role in (frozen if compared else ())
     ]
 
 

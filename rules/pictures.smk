@@ -222,7 +222,7 @@ def finished(stage):
     A model that the study has come to need is trained when the target is asked for again.
     """
     tables = [Path(f"{SUMMARY}/{name}.tsv") for name in STAGE_TABLES[stage]]
-    return any(table.exists() for table in tables) and STAGE_TRAINED[stage]()
+    return any(table.exists() for table in tables) and ON_REQUEST[stage]()
 
 
 def requested():
@@ -249,10 +249,9 @@ STAGE_FIGURES = {
 STAGES = [*config["stages"], *(["progression"] if KEPT_EPOCHS else [])]
 if not control_plan.possible(config["control"], config["tasks"]):
     STAGES = [stage for stage in STAGES if stage != "control"]
-# Whether the models of stages that are targets of their own are all there.
-STAGE_TRAINED = {"control": control_trained}
-# Stages that are targets of their own, and stay on the page once they have been run.
-ON_REQUEST = ["control"]
+# Stages that are targets of their own, and stay on the page once they have been run; functions that
+# say whether all models of theirs are there.
+ON_REQUEST = {"control": control_trained}
 STAGES += [stage for stage in ON_REQUEST if stage not in STAGES and finished(stage)]
 FIGURES_LIST = figure_names()
 FIGURES_LIST += [figure for stage in STAGES for figure in STAGE_FIGURES[stage]()]

@@ -24,6 +24,27 @@ ROLES = {"bbc": "validation", "snippets": "test"}
 PAIRS = ("layers1-2", "layers3-4", "layers5-6")
 
 
+def variants_of(n_layers):
+    """A gradients.tsv whose norms rise from layer to layer."""
+    rows = [
+        dict(norm=n, clean=c, frozen=f, layer=layer, weight=0.2, weight_raw=float(layer))
+        for n, c, f in VARIANTS.values()
+        for layer in range(1, n_layers + 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def norms_of(n_layers):
+    """A gradient_norms.tsv of the same."""
+    series = itertools.product(("theta_M1", "theta_F"), ("noisy", "clean", "difference"))
+    rows = [
+        dict(model=model, examples=examples, norm="L1", layer=layer, value=float(layer))
+        for model, examples in series
+        for layer in range(1, n_layers + 1)
+    ]
+    return pd.DataFrame(rows)
+
+
 @pytest.fixture
 def tables(tmp_path):
     """Tables of a control study of six layers, in which one technique finds every pair."""
@@ -48,24 +69,9 @@ def tables(tmp_path):
         paths[name] = str(tmp_path / f"{name}.tsv")
         frame = pd.DataFrame(rows).assign(n_layers=6)
         write_tsv(frame, paths[name], COLUMNS[name])
-    gradients = pd.DataFrame(
-        [
-            dict(norm=n, clean=c, frozen=f, layer=layer, weight=0.2, weight_raw=float(layer))
-            for n, c, f in VARIANTS.values()
-            for layer in range(1, 7)
-        ]
-    )
-    write_tsv(gradients, tmp_path / "gradients.tsv")
+    write_tsv(variants_of(6), tmp_path / "gradients.tsv")
     paths["runs"] = [str(tmp_path / "gradients.tsv")] * 3
-    series = itertools.product(("theta_M1", "theta_F"), ("noisy", "clean", "difference"))
-    norms = pd.DataFrame(
-        [
-            dict(model=model, examples=examples, norm="L1", layer=layer, value=float(layer))
-            for model, examples in series
-            for layer in range(1, 7)
-        ]
-    )
-    write_tsv(norms, tmp_path / "gradient_norms.tsv")
+    write_tsv(norms_of(6), tmp_path / "gradient_norms.tsv")
     paths["norms"] = [str(tmp_path / "gradient_norms.tsv")] * 3
     return paths
 
@@ -100,24 +106,11 @@ def test_one_sentence_says_which_techniques_found_the_layers():
 
 
 def test_pairs_of_any_place_are_told_apart():
-    table = pd.DataFrame(
-        [
-            dict(norm=n, clean=c, frozen=f, layer=layer, weight=0.2, weight_raw=1.0)
-            for n, c, f in VARIANTS.values()
-            for layer in range(1, 13)
-        ]
-    )
-    series = itertools.product(("theta_M1", "theta_F"), ("noisy", "clean", "difference"))
-    norms = pd.DataFrame(
-        [
-            dict(model=model, examples=examples, norm="L1", layer=layer, value=1.0)
-            for model, examples in series
-            for layer in range(1, 13)
-        ]
-    )
     pairs = ["layers2-3", "layers4-5", "layers6-7", "layers8-9"]
     runs = [dict(task="bbc", model="minilm", pair=pair, role="validation") for pair in pairs]
-    figure = gradient_variants([table] * 4, [norms] * 4, runs, TASKS, MODELS, "minilm")
+    figure = gradient_variants(
+        [variants_of(12)] * 4, [norms_of(12)] * 4, runs, TASKS, MODELS, "minilm"
+    )
     lines = figure.legends[0].get_lines()
     looks = {(line.get_color(), line.get_marker(), str(line.get_linestyle())) for line in lines}
     assert len(lines) == len(looks) == 4

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memloc.budget import HOUR
+from memloc.control_plan import PAIR
 from memloc.cost_model import CostModel, Finished, Job
 from memloc.costs import stage_of
 from memloc.files import read_json
@@ -19,7 +20,7 @@ READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
 
 KEPT = ("recipe", "reading")  # of a job's record
 # What techniques localise in, below a task's and a model's folder: the wildcard `setup`.
-SETUPS = r"seed\d+(?:/epoch\d+)?|control/layers[1-9]\d*-[1-9]\d*"
+SETUPS = rf"seed\d+(?:/epoch\d+)?|control/{PAIR}"
 WILDCARD = re.compile(r"{(\w+)[^}]*}")
 
 

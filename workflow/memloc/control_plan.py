@@ -11,6 +11,7 @@ from memloc.tasks import BINARY
 
 Pair = tuple[int, int]
 TEST, VALIDATION = "test", "validation"
+PAIR = r"layers[1-9]\d*-[1-9]\d*"  # names of pairs, as a regular expression
 VALIDATING = ("mrpc", "trec")  # the paper's validation tasks
 
 

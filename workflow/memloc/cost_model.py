@@ -71,6 +71,7 @@ class CostModel:
         finished = list(finished)
         places = [Measurement("", None, device, 0, 0, end) for _, device, _, end in finished]
         self.device, self.device_basis = pick_device(named_device, places, local)
+        usable = self._usable_tasks(finished)
         self.measured = [
             Measurement(
                 stage_of(job.rule),
@@ -81,11 +82,18 @@ class CostModel:
                 end,
             )
             for job, device, seconds, end in finished
-            if stage_of(job.rule) and self._can_place(job)
+            if stage_of(job.rule) and self._can_place(job, usable)
         ]
         self.calibration = Calibration(self.measured, self.device, on_device)
 
-    def _can_place(self, job: Job) -> bool:
+    def _usable_tasks(self, finished: Iterable[Finished]) -> set[str]:
+        """Tasks of finished jobs that are still there, at the row limits of this configuration."""
+        names = {job.wildcards["task"] for job, *_ in finished if "task" in job.wildcards}
+        if names:
+            names.add(self.sizes.config["control"]["auxiliary"])
+        return {name for name in names if name in self.sizes.tasks and self.sizes.has_rows_of(name)}
+
+    def _can_place(self, job: Job, usable: set[str]) -> bool:
         """Whether the configuration still describes what a finished job worked on."""
         now = self.sizes.config["data"]["max_length"]
         if job.record.get("reading", {}).get("max_length", now) != now:
@@ -95,9 +103,7 @@ class CostModel:
         if STAGES[stage_of(job.rule)].account == CONTROL:
             tasks.add(self.sizes.config["control"]["auxiliary"])
         described = self.sizes.config["model_sources"]
-        if not all(name in self.sizes.tasks and self.sizes.has_rows_of(name) for name in tasks):
-            return False
-        return not model or model in described
+        return tasks <= usable and (not model or model in described)
 
     def base_seconds(self, job: Job, device: str | None = None) -> float:
         """Seconds by the default rates of a device, nothing measured."""

@@ -23,7 +23,8 @@ class Technique:
     source: "module:function" of memloc, a function from one run's table to a frame with columns
     layer (1..L), weight (>= 0) and, if it differs, weight_raw; mark: colour, marker and line where
     techniques are compared within a task; windows: its table has a row per window, hence a matrix;
-    options: keywords of the function; paper: it is one of Dankers & Titov (2024).
+    frozen: its rule reads theta_F; options: keywords of the function; paper: it is one of Dankers &
+    Titov (2024).
     """
 
     name: str
@@ -34,6 +35,7 @@ class Technique:
     mark: tuple[str, str, Any]
     quantity: str = ERROR
     windows: bool = False
+    frozen: bool = False
     paper: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -69,11 +71,12 @@ TECHNIQUES = {
         Technique(
             "gradients", "Forgetting gradients", "Gradients", "gradients.tsv",
             "gradient_variants:gradient_weights", ("#0072b2", "^", "-."),
-            "share of the gradient norm", **PAPER,
+            "share of the gradient norm", frozen=True, **PAPER,
         ),
         Technique(
             "probing", "Probing", "Probing", "probes.tsv",
-            "probe_weights:probe_weights", ("#b3407a", "D", ":"), r"$F_1$ of noise probes", **PAPER,
+            "probe_weights:probe_weights", ("#b3407a", "D", ":"), r"$F_1$ of noise probes",
+            frozen=True, **PAPER,
         ),
         Technique(
             "rewinding-pretrained", "Rewinding to pre-trained", "Rewinding θP",
