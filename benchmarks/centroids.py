@@ -20,12 +20,12 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 from common import compare, machine, report
-from memloc.centroid_states import Mixer, half_choices, mixed_states
-from memloc.centroids import PERCENTILES, Classes, centroid_table
-from memloc.devices import pick_device
-from memloc.encoding import Examples, batches_by_tokens, padded_batches
-from memloc.models import find_layers, load_finetuned
-from memloc.states import room_for_states
+from memloc.data.tokens import Examples, batches_by_tokens, padded_batches
+from memloc.explain.centroids import PERCENTILES, Classes, centroid_table
+from memloc.explain.mixtures import Mixer, half_choices, mixed_states
+from memloc.machine.device import pick_device
+from memloc.models.load import find_layers, load_finetuned
+from memloc.models.pooled_states import room_for_states
 
 BATCH_TOKENS = 4096
 

@@ -22,11 +22,11 @@ import common
 import gradients
 import probing
 import retraining
-from memloc.devices import autocast, pick_device
-from memloc.encoding import Examples, collate
-from memloc.models import freeze_embeddings
-from memloc.swapping import Swapper
-from memloc.training import Computing, Corpus, FineTuning, Recipe
+from memloc.data.tokens import Examples, collate
+from memloc.localise.swap import Swapper
+from memloc.machine.device import autocast, pick_device
+from memloc.models.load import freeze_embeddings
+from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 from swapping import build, one_at_a_time
 
 REAL = SimpleNamespace(layers=12, width=768, rows=8, tokens=64, steps=30, examples=512, probed=1000)

@@ -14,8 +14,8 @@ from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
 import common
-from memloc.encoding import Examples, collate
-from memloc.gradients import mean_gradient, train_only_layers
+from memloc.data.tokens import Examples, collate
+from memloc.localise.gradients.gradients import mean_gradient, train_only_layers
 
 
 def one_at_a_time(model, examples, add_up):

@@ -14,9 +14,9 @@ from sklearn.metrics import f1_score
 from torch import nn
 
 import common
-from memloc.encoding import Examples
-from memloc.probe_stack import ProbeRecipe
-from memloc.probing import Place, Probing, probe_targets, split_rows
+from memloc.data.tokens import Examples
+from memloc.localise.probes.probing import Place, Probing, probe_targets, split_rows
+from memloc.localise.probes.stack import ProbeRecipe
 
 PLACES, SEEDS, CLASSES = 13, [1, 2, 3, 4, 5], 6
 

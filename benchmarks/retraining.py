@@ -25,13 +25,13 @@ from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
 from common import machine, report, seconds
-from memloc.devices import autocast, pick_device
-from memloc.encoding import Examples, collate
-from memloc.memory import group_windows, reuse_memory
-from memloc.models import find_layers
-from memloc.retrain_group import GroupRun, Recipe, Setup
-from memloc.retraining import measure_cost
-from memloc.variants import SharedModel
+from memloc.data.tokens import Examples, collate
+from memloc.localise.retrain.group import GroupRun, Recipe, Setup
+from memloc.localise.retrain.retraining import measure_cost
+from memloc.localise.retrain.variants import SharedModel
+from memloc.machine.device import autocast, pick_device
+from memloc.machine.memory import group_windows, reuse_memory
+from memloc.models.load import find_layers
 from memloc.windows import Window, all_windows
 
 BATCH = 8

@@ -12,9 +12,9 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 from common import compare, machine, report
-from memloc.devices import autocast, pick_device, resolve_precision
-from memloc.models import find_layers
-from memloc.swapping import Swapper
+from memloc.localise.swap import Swapper
+from memloc.machine.device import autocast, pick_device, resolve_precision
+from memloc.models.load import find_layers
 
 
 def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:

@@ -22,6 +22,6 @@ rule budget:
         runtime=minutes(10),
     params:
         settings=lambda wildcards: whole_study(),
-        code=CODE("budget.py", "budget_files"),
+        code=CODE("budget.py", "budget.files"),
     script:
         "../workflow/scripts/budget.py"

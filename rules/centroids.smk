@@ -31,6 +31,6 @@ rule centroids:
     params:
         reading=reading,
         precision=config["precision"],
-        code=CODE("centroids.py", "centroid_files"),
+        code=CODE("centroids.py", "explain.run"),
     script:
         "../workflow/scripts/centroids.py"

@@ -22,12 +22,12 @@ os.environ.update(
 
 import planning
 from leftovers import leftover_jobs, leftover_refusal
-from memloc import settings
-from memloc.actual import SETUPS
-from memloc.costs import named_windows
+from memloc.study import config as settings
+from memloc.budget.finished import SETUPS
+from memloc.budget.stages import named_windows
 from memloc.errors import MemlocError
-from memloc.fingerprint import fingerprint
-from memloc.tasks import load_task, local_files, task_params
+from memloc.store.fingerprint import fingerprint
+from memloc.study.tasks import load_task, local_files, task_params
 
 SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 try:

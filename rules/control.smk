@@ -35,7 +35,7 @@ rule control_original:
     params:
         settings=plain_control_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/control/{{pair}}/original",
-        code=CODE("train_control.py", "control_files"),
+        code=CODE("train_control.py", "control.train"),
     script:
         "../workflow/scripts/train_control.py"
 
@@ -56,7 +56,7 @@ use rule control_original as control_perturbed with:
     params:
         settings=control_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/control/{{pair}}/perturbed",
-        code=CODE("train_control.py", "control_files"),
+        code=CODE("train_control.py", "control.train"),
 
 
 use rule control_original as control_frozen with:
@@ -73,7 +73,7 @@ use rule control_original as control_frozen with:
     params:
         settings=plain_control_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/control/frozen",
-        code=CODE("train_control.py", "control_files"),
+        code=CODE("train_control.py", "control.train"),
 
 
 rule summarise_control:
@@ -97,7 +97,7 @@ rule summarise_control:
     params:
         runs=lambda w: control_technique_runs(),
         options=weight_options(),
-        code=CODE("summarise_control.py", "control_tables", *techniques.modules()),
+        code=CODE("summarise_control.py", "control.tables", *techniques.modules()),
     script:
         "../workflow/scripts/summarise_control.py"
 
@@ -121,7 +121,7 @@ rule summarise_control_training:
         runtime=minutes(10),
     params:
         runs=lambda w: control_trainings(),
-        code=CODE("summarise_control.py", "control_tables"),
+        code=CODE("summarise_control.py", "control.tables"),
     script:
         "../workflow/scripts/summarise_control.py"
 
@@ -145,7 +145,7 @@ rule summarise_variants:
     params:
         runs=lambda w: variant_runs(),
         weights=paper_models(),
-        code=CODE("summarise_control.py", "control_tables", "gradient_variants"),
+        code=CODE("summarise_control.py", "control.tables", "localise.gradients.variants"),
     script:
         "../workflow/scripts/summarise_control.py"
 
@@ -163,7 +163,7 @@ use rule figure_matrix as figure_control_accuracy with:
     params:
         kind="control_accuracy",
         names=lambda w: control_names(),
-        code=CODE("figures.py", "figures", "figures_control"),
+        code=CODE("figures.py", "figures.draw", "figures.control"),
 
 
 use rule figure_matrix as figure_control_weights with:
@@ -184,7 +184,7 @@ use rule figure_matrix as figure_control_weights with:
     params:
         kind="control_weights",
         names=lambda w: control_names(),
-        code=CODE("figures.py", "figures", "figures_control"),
+        code=CODE("figures.py", "figures.draw", "figures.control"),
 
 
 use rule figure_matrix as figure_gradient_variants with:
@@ -207,4 +207,4 @@ use rule figure_matrix as figure_gradient_variants with:
         kind="gradient_variants",
         names=lambda w: control_names(),
         runs=lambda w: variant_runs(),
-        code=CODE("figures.py", "figures", "figures_control"),
+        code=CODE("figures.py", "figures.draw", "figures.control"),

@@ -2,7 +2,7 @@
 Which models the control setup consists of, and what they are made from; functions, no rules.
 """
 
-from memloc import control_plan
+from memloc.study import control as control_plan
 
 CONTROL = f"{RESULTS}/{{task}}/{{model}}/control"
 

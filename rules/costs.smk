@@ -10,13 +10,13 @@ jobs. Out: cost_minutes and cost_mb for the rules' resources.
 from snakemake.logging import logger
 
 import planning
-from memloc.actual import finished_jobs
-from memloc.budget import make_budget, refusal
-from memloc.budget_text import budget_text
-from memloc.cost_model import CostModel, Job
-from memloc.rates import CPU, is_cpu
-from memloc.sizes import Sizes
-from memloc.slots import chosen_gpus, cpu_refusal
+from memloc.budget.finished import finished_jobs
+from memloc.budget.budget import make_budget, refusal
+from memloc.budget.text import budget_text
+from memloc.budget.model import CostModel, Job
+from memloc.budget.rates import CPU, is_cpu
+from memloc.budget.sizes import Sizes
+from memloc.machine.gpus import chosen_gpus, cpu_refusal
 
 SIZES = Sizes(config, TASKS, RESULTS, RESOURCES)
 _COST_MODELS = []

@@ -29,7 +29,7 @@ rule retrieve_task:
         runtime=minutes(20),
     params:
         task=lambda wildcards: task_params(TASKS[wildcards.task]),
-        code=CODE("retrieve_task.py", "retrieval", "hub"),
+        code=CODE("retrieve_task.py", "data.retrieve", "data.hub"),
     script:
         "../workflow/scripts/retrieve_task.py"
 
@@ -52,7 +52,7 @@ rule perturb_task:
         runtime=minutes(10),
     params:
         settings=lambda wildcards: perturbation_settings(wildcards.task),
-        code=CODE("perturb.py", "noise"),
+        code=CODE("perturb.py", "data.perturb"),
     script:
         "../workflow/scripts/perturb.py"
 
@@ -86,6 +86,6 @@ rule task_table:
             },
             max_length=config["data"]["max_length"],
         ),
-        code=CODE("task_table.py", "inputs"),
+        code=CODE("task_table.py", "data.task_table"),
     script:
         "../workflow/scripts/task_table.py"

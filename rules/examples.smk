@@ -24,7 +24,7 @@ rule locate_examples:
         mem_mb=mem(1000),
         runtime=minutes(10),
     params:
-        code=CODE("examples.py", "locations"),
+        code=CODE("examples.py", "summary.examples"),
     script:
         "../workflow/scripts/examples.py"
 
@@ -49,7 +49,7 @@ rule summarise_examples:
         runtime=minutes(10),
     params:
         runs=run_list(),
-        code=CODE("examples.py", "locations"),
+        code=CODE("examples.py", "summary.examples"),
     script:
         "../workflow/scripts/examples.py"
 
@@ -73,7 +73,7 @@ rule summarise_components:
         runtime=minutes(10),
     params:
         runs=[run for name in COMPONENTS for run in run_list(component=name)],
-        code=CODE("components.py", "component_tables"),
+        code=CODE("components.py", "summary.components"),
     script:
         "../workflow/scripts/components.py"
 
@@ -100,7 +100,7 @@ use rule figure_matrix as figure_component_matrix with:
     params:
         kind="component_matrix",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_components"),
+        code=CODE("figures.py", "figures.draw", "figures.components"),
 
 
 use rule figure_matrix as figure_components with:
@@ -116,7 +116,7 @@ use rule figure_matrix as figure_components with:
     params:
         kind="components",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_components"),
+        code=CODE("figures.py", "figures.draw", "figures.components"),
 
 
 use rule figure_matrix as figure_examples with:
@@ -132,4 +132,4 @@ use rule figure_matrix as figure_examples with:
     params:
         kind="examples",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_examples"),
+        code=CODE("figures.py", "figures.draw", "figures.examples"),

@@ -34,7 +34,7 @@ rule summarise_events:
     params:
         centroid_runs=run_list() if "centroids" in config["stages"] else [],
         probe_runs=run_list() if "probing" in TECHNIQUE_TABLES else [],
-        code=CODE("events.py", "events"),
+        code=CODE("events.py", "explain.events"),
     script:
         "../workflow/scripts/events.py"
 
@@ -57,7 +57,7 @@ rule summarise_centroids:
         runtime=minutes(10),
     params:
         runs=run_list(),
-        code=CODE("events.py", "events"),
+        code=CODE("events.py", "explain.events"),
     script:
         "../workflow/scripts/events.py"
 
@@ -85,7 +85,7 @@ use rule figure_matrix as figure_centroids with:
     params:
         kind="centroids",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_centroids"),
+        code=CODE("figures.py", "figures.draw", "figures.centroids"),
 
 
 use rule figure_matrix as figure_swapped_halves with:
@@ -106,7 +106,7 @@ use rule figure_matrix as figure_swapped_halves with:
     params:
         kind="swapped_halves",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_centroids"),
+        code=CODE("figures.py", "figures.draw", "figures.centroids"),
 
 
 use rule figure_matrix as figure_events with:
@@ -123,4 +123,4 @@ use rule figure_matrix as figure_events with:
     params:
         kind="events",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_centroids"),
+        code=CODE("figures.py", "figures.draw", "figures.centroids"),

@@ -28,7 +28,7 @@ rule split_half:
         runtime=minutes(5),
     params:
         settings=split_settings,
-        code=CODE("split_half.py", "halves"),
+        code=CODE("split_half.py", "generalise.halves"),
     script:
         "../workflow/scripts/split_half.py"
 
@@ -60,7 +60,7 @@ rule train_half:
         reading=reading,
         precision=config["precision"],
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/halves/{{half}}",
-        code=CODE("train_half.py", "half_training"),
+        code=CODE("train_half.py", "generalise.train"),
     script:
         "../workflow/scripts/train_half.py"
 
@@ -89,7 +89,7 @@ rule gather_halves:
     params:
         halves=HALVES,
         n_classes=lambda w: len(class_names(w)),
-        code=CODE("generalisation.py", "generalisation"),
+        code=CODE("generalisation.py", "generalise.scores"),
     script:
         "../workflow/scripts/generalisation.py"
 
@@ -115,7 +115,7 @@ rule summarise_generalisation:
     params:
         pairs=pair_list(),
         runs=run_list(),
-        code=CODE("generalisation.py", "generalisation"),
+        code=CODE("generalisation.py", "generalise.scores"),
     script:
         "../workflow/scripts/generalisation.py"
 
@@ -140,7 +140,7 @@ use rule figure_matrix as figure_memorisation_map with:
     params:
         kind="memorisation_map",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_generalisation"),
+        code=CODE("figures.py", "figures.draw", "figures.generalisation"),
 
 
 use rule figure_matrix as figure_generalisation with:
@@ -156,4 +156,4 @@ use rule figure_matrix as figure_generalisation with:
     params:
         kind="generalisation",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_generalisation"),
+        code=CODE("figures.py", "figures.draw", "figures.generalisation"),

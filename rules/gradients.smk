@@ -33,6 +33,6 @@ rule gradients:
         reading=reading,
         precision=config["precision"],
         seed=config["data_seed"],
-        code=CODE("gradients.py", "gradient_files"),
+        code=CODE("gradients.py", "localise.gradients.run"),
     script:
         "../workflow/scripts/gradients.py"

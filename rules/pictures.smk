@@ -4,10 +4,10 @@ Which tables and figures a study has, by name; functions for rules/report.smk, n
 
 import yaml
 
-from memloc import techniques
-from memloc.asking import command
-from memloc.figure_kinds import KINDS
-from memloc.files import sha256
+from memloc.study import techniques
+from memloc.study.command import command
+from memloc.study.figures import KINDS
+from memloc.store.files import sha256
 
 # What each technique's runs leave behind.
 STUDIED = techniques.chosen(config["techniques"])

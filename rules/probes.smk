@@ -32,6 +32,6 @@ rule probe:
         states=config["probing"]["states"],
         reading=reading,
         precision=config["precision"],
-        code=CODE("probe.py", "probe_files"),
+        code=CODE("probe.py", "localise.probes.run"),
     script:
         "../workflow/scripts/probe.py"

@@ -28,7 +28,7 @@ rule summarise_progression:
         tables=progressing_runs(),
         events=progressing_events(),
         histories=run_list(),
-        code=CODE("progression.py", "progression"),
+        code=CODE("progression.py", "summary.progression"),
     script:
         "../workflow/scripts/progression.py"
 
@@ -47,4 +47,4 @@ use rule figure_matrix as figure_progression with:
     params:
         kind="progression",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_progression"),
+        code=CODE("figures.py", "figures.draw", "figures.progression"),

@@ -29,7 +29,7 @@ rule summarise:
     params:
         runs=[run for name in TECHNIQUE_TABLES for run in run_list(technique=name)],
         options=weight_options(),
-        code=CODE("summarise.py", "summary", *techniques.modules()),
+        code=CODE("summarise.py", "summary.weights", *techniques.modules()),
     script:
         "../workflow/scripts/summarise.py"
 
@@ -67,7 +67,7 @@ rule summarise_training:
             for labels in ("original", "perturbed")
             for run in run_list(labels=labels)
         ],
-        code=CODE("summarise.py", "summary"),
+        code=CODE("summarise.py", "summary.weights"),
     script:
         "../workflow/scripts/summarise.py"
 
@@ -92,7 +92,7 @@ rule correlate:
         runtime=minutes(20),
     params:
         seed=config["data_seed"],
-        code=CODE("summarise.py", "correlations"),
+        code=CODE("summarise.py", "summary.correlations"),
     script:
         "../workflow/scripts/summarise.py"
 
@@ -129,7 +129,7 @@ rule figure_matrix:
     params:
         kind="matrix",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_layers"),
+        code=CODE("figures.py", "figures.draw", "figures.layers"),
     script:
         "../workflow/scripts/figures.py"
 
@@ -149,7 +149,7 @@ use rule figure_matrix as figure_training with:
         kind="training",
         names=display_names(),
         runs=lambda w: run_list(models=[w.model], labels="perturbed"),
-        code=CODE("figures.py", "figures", "figures_training"),
+        code=CODE("figures.py", "figures.draw", "figures.training"),
 
 
 use rule figure_matrix as figure_layer_weights with:
@@ -168,7 +168,7 @@ use rule figure_matrix as figure_layer_weights with:
     params:
         kind="layer_weights",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_layers"),
+        code=CODE("figures.py", "figures.draw", "figures.layers"),
 
 
 use rule figure_matrix as figure_techniques with:
@@ -189,7 +189,7 @@ use rule figure_matrix as figure_techniques with:
     params:
         kind="techniques",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_layers"),
+        code=CODE("figures.py", "figures.draw", "figures.layers"),
 
 
 use rule figure_matrix as figure_one_layer with:
@@ -205,7 +205,7 @@ use rule figure_matrix as figure_one_layer with:
     params:
         kind="one_layer",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_layers"),
+        code=CODE("figures.py", "figures.draw", "figures.layers"),
 
 
 use rule figure_matrix as figure_mcog with:
@@ -222,7 +222,7 @@ use rule figure_matrix as figure_mcog with:
     params:
         kind="mcog",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_mcog"),
+        code=CODE("figures.py", "figures.draw", "figures.mcog"),
 
 
 use rule figure_mcog as figure_mcog_averages with:
@@ -240,7 +240,7 @@ use rule figure_mcog as figure_mcog_averages with:
     params:
         kind="mcog_averages",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_mcog"),
+        code=CODE("figures.py", "figures.draw", "figures.mcog"),
 
 
 use rule figure_matrix as figure_correlations with:
@@ -261,7 +261,7 @@ use rule figure_matrix as figure_correlations with:
     params:
         kind="correlations",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_correlations"),
+        code=CODE("figures.py", "figures.draw", "figures.correlations"),
 
 
 use rule figure_matrix as figure_label_probes with:
@@ -282,7 +282,7 @@ use rule figure_matrix as figure_label_probes with:
     params:
         kind="label_probes",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_probes"),
+        code=CODE("figures.py", "figures.draw", "figures.probes"),
 
 
 use rule figure_matrix as figure_binarised with:
@@ -301,7 +301,7 @@ use rule figure_matrix as figure_binarised with:
     params:
         kind="binarised",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_binarised"),
+        code=CODE("figures.py", "figures.draw", "figures.binarised"),
 
 
 use rule figure_matrix as figure_depth_correlations with:
@@ -317,7 +317,7 @@ use rule figure_matrix as figure_depth_correlations with:
     params:
         kind="depth_correlations",
         names=display_names(),
-        code=CODE("figures.py", "figures", "figures_depth"),
+        code=CODE("figures.py", "figures.draw", "figures.depth"),
 
 
 rule report:
@@ -356,6 +356,6 @@ rule report:
         benchmarks=planning.local_copy(workflow, BENCHMARK(RESULTS)),
         finished=lambda w: planning.benchmark_patterns(workflow),
         templates=template_digests(),
-        code=CODE("report.py", "report", "budget_files"),
+        code=CODE("report.py", "report.page", "budget.files"),
     script:
         "../workflow/scripts/report.py"

@@ -27,7 +27,7 @@ rule retrieve_model:
         runtime=minutes(60),
     params:
         source=lambda w: settings.model_source(config, w.model),
-        code=CODE("retrieve_model.py", "pretrained"),
+        code=CODE("retrieve_model.py", "models.retrieve"),
     script:
         "../workflow/scripts/retrieve_model.py"
 
@@ -57,7 +57,7 @@ rule train_original:
     params:
         settings=plain_training_params,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/original",
-        code=CODE("train.py", "finetuning"),
+        code=CODE("train.py", "training.finetune"),
     script:
         "../workflow/scripts/train.py"
 
@@ -86,7 +86,7 @@ use rule train_original as train_perturbed with:
         settings=training_params,
         keep_epochs=KEPT_EPOCHS,
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/perturbed",
-        code=CODE("train.py", "finetuning"),
+        code=CODE("train.py", "training.finetune"),
 
 
 use rule train_original as train_frozen with:
@@ -104,4 +104,4 @@ use rule train_original as train_frozen with:
         settings=plain_training_params,
         seed=lambda w: min(SEEDS(w.model)),
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/frozen",
-        code=CODE("train.py", "finetuning"),
+        code=CODE("train.py", "training.finetune"),

@@ -31,7 +31,7 @@ rule swap:
     params:
         measuring=measuring,
         component="layer",
-        code=CODE("swap.py", "swap_files"),
+        code=CODE("swap.py", "localise.sweep"),
     script:
         "../workflow/scripts/swap.py"
 
@@ -52,7 +52,7 @@ use rule swap as swap_component with:
     params:
         measuring=measuring,
         component=lambda w: w.component,
-        code=CODE("swap.py", "swap_files"),
+        code=CODE("swap.py", "localise.sweep"),
 
 
 rule rewind_memorised:
@@ -80,7 +80,7 @@ rule rewind_memorised:
     params:
         measuring=measuring,
         point="memorised",
-        code=CODE("rewind.py", "rewinding"),
+        code=CODE("rewind.py", "localise.rewind"),
     script:
         "../workflow/scripts/rewind.py"
 
@@ -107,7 +107,7 @@ use rule rewind_memorised as rewind_pretrained with:
     params:
         measuring=measuring,
         point="pretrained",
-        code=CODE("rewind.py", "rewinding"),
+        code=CODE("rewind.py", "localise.rewind"),
 
 
 rule patch:
@@ -134,7 +134,7 @@ rule patch:
         gpu=1,
     params:
         measuring=measuring,
-        code=CODE("patch.py", "patching"),
+        code=CODE("patch.py", "localise.patch"),
     script:
         "../workflow/scripts/patch.py"
 
@@ -162,7 +162,7 @@ rule weight_change:
         runtime=cost_minutes("weight_change"),
     params:
         reading=reading,
-        code=CODE("weight_change.py", "weight_change_files"),
+        code=CODE("weight_change.py", "localise.weight_change.run"),
     script:
         "../workflow/scripts/weight_change.py"
 
@@ -196,7 +196,7 @@ rule retrain:
         seed=setup_seed,
         heldout_seed=config["data_seed"],
         scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/{{setup}}/retrain-{{windows}}",
-        code=CODE("retrain.py", "retrain_files"),
+        code=CODE("retrain.py", "localise.retrain.run"),
     script:
         "../workflow/scripts/retrain.py"
 
@@ -220,6 +220,6 @@ rule gather_retrained:
         mem_mb=cost_mb("gather_retrained"),
         runtime=cost_minutes("gather_retrained"),
     params:
-        code=CODE("gather_retrain.py", "retrain_tables"),
+        code=CODE("gather_retrain.py", "localise.retrain.gather"),
     script:
         "../workflow/scripts/gather_retrain.py"

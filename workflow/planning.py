@@ -20,7 +20,7 @@ from snakemake.resources import Resource
 from snakemake_interface_executor_plugins.settings import ExecMode
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from memloc.cost_model import Job
+from memloc.budget.model import Job
 
 
 class BudgetHandler(logging.Handler):

@@ -18,15 +18,15 @@ import yaml
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "workflow")]
 
-from memloc.actual import finished_jobs, second_half  # noqa: E402
-from memloc.cost_model import CostModel, Finished, Job  # noqa: E402
-from memloc.costs import stage_of  # noqa: E402
-from memloc.rates import cpu_threads  # noqa: E402
-from memloc.sizes import Sizes  # noqa: E402
-from memloc.tables import read_tsv, write_tsv  # noqa: E402
-from memloc.tasks import load_task  # noqa: E402
+from memloc.budget.finished import finished_jobs, second_half  # noqa: E402
+from memloc.budget.model import CostModel, Finished, Job  # noqa: E402
+from memloc.budget.rates import cpu_threads  # noqa: E402
+from memloc.budget.sizes import Sizes  # noqa: E402
+from memloc.budget.stages import stage_of  # noqa: E402
+from memloc.store.tables import read_tsv, write_tsv  # noqa: E402
+from memloc.study.tasks import load_task  # noqa: E402
 
-RECORD = ROOT / "tests/unit/data/demo_benchmarks.tsv"
+RECORD = ROOT / "tests/unit/demo_benchmarks.tsv"
 COLUMNS = ["rule", "wildcards", "device", "seconds", "ended"]
 DEMO = ROOT / "profiles/demo/study.yaml"
 DEVICE = "CPU (1 threads)"  # of jobs without a record

@@ -5,19 +5,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from memloc.correlations import correlations
-from memloc.cost import COLUMNS as COST
-from memloc.figures import draw
-from memloc.files import write_json
-from memloc.gradient_variants import COLUMNS as GRADIENTS
-from memloc.gradient_variants import VARIANTS
-from memloc.probe_weights import COLUMNS as PROBES
-from memloc.probe_weights import FROZEN, MEMORISED
-from memloc.report import write_report
-from memloc.summary import TECHNIQUES, Run, summarise_runs, summarise_training
-from memloc.tables import write_tsv
-from memloc.weight_change import COLUMNS as WEIGHT_CHANGES
-from memloc.weights import normalise
+from memloc.budget.benchmarks import COLUMNS as COST
+from memloc.figures.draw import draw
+from memloc.localise.gradients.variants import COLUMNS as GRADIENTS
+from memloc.localise.gradients.variants import VARIANTS
+from memloc.localise.probes.weights import COLUMNS as PROBES
+from memloc.localise.probes.weights import FROZEN, MEMORISED
+from memloc.localise.weight_change.weights import COLUMNS as WEIGHT_CHANGES
+from memloc.localise.weights import normalise
+from memloc.report.page import write_report
+from memloc.store.files import write_json
+from memloc.store.tables import write_tsv
+from memloc.summary.correlations import correlations
+from memloc.summary.weights import TECHNIQUES, Run, summarise_runs, summarise_training
 from memloc.windows import all_windows
 
 TEMPLATES = Path(__file__).parents[2] / "workflow" / "report"

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from memloc.tasks import load_task, local_files, task_params
+from memloc.study.tasks import load_task, local_files, task_params
 
 SPEC: dict[str, Any] = {
     "label": "Animals",

@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from memloc.tables import read_tsv
+from memloc.store.tables import read_tsv
 from study import ROOT, copy_workflow, snakemake, write_study
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from memloc.techniques import TECHNIQUES
+from memloc.study.techniques import TECHNIQUES
 from study import N_LAYERS, ROOT, planned, snakemake, write_study
 
 RUN = Path("results/toy/tiny/seed1")

@@ -2,8 +2,8 @@
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.centroid_files import centroid_checkpoints
-from memloc.reading import Reading
+from memloc.data.examples import Reading
+from memloc.explain.run import centroid_checkpoints
 
 with job(snakemake):
     centroid_checkpoints(

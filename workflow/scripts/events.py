@@ -1,7 +1,7 @@
 """Events of the whole study, and its centroid curves, from the tables of its runs."""
 
 from jobs import job
-from memloc.events import write_curves, write_events
+from memloc.explain.events import write_curves, write_events
 
 with job(snakemake):
     params = snakemake.params

@@ -1,7 +1,7 @@
 """Where single examples sit: of one run (rule locate_examples), or of all."""
 
 from jobs import job
-from memloc.locations import summarise_locations, write_locations
+from memloc.summary.examples import summarise_locations, write_locations
 
 with job(snakemake):
     if snakemake.rule == "locate_examples":

@@ -1,7 +1,7 @@
 """Draw one figure as PDF and PNG."""
 
 from jobs import job
-from memloc.figures import draw
+from memloc.figures.draw import draw
 
 with job(snakemake):
     draw(

@@ -1,7 +1,7 @@
 """Gather the tables of retraining jobs into one of all windows."""
 
 from jobs import job
-from memloc.retrain_tables import gather_retrained
+from memloc.localise.retrain.gather import gather_retrained
 
 with job(snakemake):
     gather_retrained(

@@ -1,7 +1,7 @@
 """Generalisation of one task and model from its halves, or of the whole study from those."""
 
 from jobs import job
-from memloc.generalisation import gather_halves, summarise_generalisation
+from memloc.generalise.scores import gather_halves, summarise_generalisation
 
 with job(snakemake):
     given = snakemake.input

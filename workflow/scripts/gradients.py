@@ -2,8 +2,8 @@
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.gradient_files import gradient_checkpoints
-from memloc.reading import Reading
+from memloc.data.examples import Reading
+from memloc.localise.gradients.run import gradient_checkpoints
 
 with job(snakemake):
     gradient_checkpoints(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import lifeline
-from memloc.alone import alone
 from memloc.errors import MemlocError
-from memloc.files import full_disk, is_full, sha256
-from memloc.slots import own_gpu
+from memloc.machine.gpus import own_gpu
+from memloc.store.files import full_disk, is_full, sha256
+from memloc.store.lock import alone
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 lifeline.hold()  # before anything that takes long is imported

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from memloc.processes import is_alive
+from memloc.machine.processes import is_alive
 
 DRIVER = "MEMLOC_DRIVER"  # process id of the Snakemake that runs this job
 ORPHANS = "MEMLOC_ORPHANS"

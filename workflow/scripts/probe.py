@@ -2,9 +2,9 @@
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.probe_files import probe_checkpoints
-from memloc.probe_stack import ProbeRecipe
-from memloc.reading import Reading
+from memloc.data.examples import Reading
+from memloc.localise.probes.run import probe_checkpoints
+from memloc.localise.probes.stack import ProbeRecipe
 
 with job(snakemake):
     probe_checkpoints(

@@ -1,7 +1,7 @@
 """How memorisation moves while models memorise, from the tables of chosen epochs."""
 
 from jobs import job
-from memloc.progression import write_progression
+from memloc.summary.progression import write_progression
 
 with job(snakemake):
     named = ("tables", "events", "histories")

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from jobs import job
-from memloc.budget_files import write_actual
-from memloc.cost import write_cost
-from memloc.report import write_report
+from memloc.budget.benchmarks import write_cost
+from memloc.budget.files import write_actual
+from memloc.report.page import write_report
 
 with job(snakemake):
     params = snakemake.params

@@ -2,9 +2,9 @@
 
 import offline  # noqa: F401
 from jobs import run
-from memloc.reading import Reading
-from memloc.retrain_files import retrain_checkpoints
-from memloc.retrain_group import Recipe
+from memloc.data.examples import Reading
+from memloc.localise.retrain.group import Recipe
+from memloc.localise.retrain.run import retrain_checkpoints
 
 with run(snakemake) as is_done:
     if not is_done:

@@ -1,7 +1,7 @@
 """Retrieve one pre-trained model and check that it can be used."""
 
 from jobs import job
-from memloc.pretrained import retrieve_model
+from memloc.models.retrieve import retrieve_model
 
 with job(snakemake):
     retrieve_model(snakemake.params.source, snakemake.output.folder, snakemake.output.digest)

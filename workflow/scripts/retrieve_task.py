@@ -1,7 +1,7 @@
 """Fetch one data set into one checked table (rule retrieve_task)."""
 
 from jobs import job
-from memloc.retrieval import retrieve
+from memloc.data.retrieve import retrieve
 
 with job(snakemake):
     retrieve(

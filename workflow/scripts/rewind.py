@@ -2,8 +2,8 @@
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.rewinding import rewind_checkpoints
-from memloc.swap_files import Measuring, WindowFiles
+from memloc.localise.rewind import rewind_checkpoints
+from memloc.localise.sweep import Measuring, WindowFiles
 
 with job(snakemake):
     tokens = untracked(snakemake, "swapping", "batch_tokens")

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from memloc.tables import read_tsv
+from memloc.store.tables import read_tsv
 
 
 def main(results: Path) -> None:

@@ -1,7 +1,7 @@
 """Choose which training examples one half trains on (rule split_half)."""
 
 from jobs import job
-from memloc.halves import write_half
+from memloc.generalise.halves import write_half
 
 with job(snakemake):
     write_half(

@@ -1,8 +1,8 @@
 """Tables of the whole study from those of its runs."""
 
 from jobs import job
-from memloc.correlations import write_correlations
-from memloc.summary import summarise, write_training
+from memloc.summary.correlations import write_correlations
+from memloc.summary.weights import summarise, write_training
 
 with job(snakemake):
     if snakemake.rule == "summarise_training":

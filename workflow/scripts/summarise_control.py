@@ -1,7 +1,7 @@
 """Tables of the control setup over tasks, models and pairs of layers."""
 
 from jobs import job
-from memloc.control_tables import write_accuracy, write_control_training, write_variants
+from memloc.control.tables import write_accuracy, write_control_training, write_variants
 
 with job(snakemake):
     params, outputs = snakemake.params, dict(snakemake.output.items())

@@ -2,7 +2,8 @@
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.swap_files import Measuring, WindowFiles, swap_checkpoints
+from memloc.localise.swap import swap_checkpoints
+from memloc.localise.sweep import Measuring, WindowFiles
 
 with job(snakemake):
     tokens = untracked(snakemake, "swapping", "batch_tokens")

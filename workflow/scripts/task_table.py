@@ -2,7 +2,7 @@
 
 import offline  # noqa: F401
 from jobs import job
-from memloc.inputs import write_task_table
+from memloc.data.task_table import write_task_table
 
 with job(snakemake):
     write_task_table(

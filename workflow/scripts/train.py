@@ -4,9 +4,9 @@ from pathlib import Path
 
 import offline  # noqa: F401
 from jobs import run, untracked
-from memloc.finetuning import Places, fine_tune
-from memloc.reading import Reading
-from memloc.training import Computing, Recipe
+from memloc.data.examples import Reading
+from memloc.training.finetune import Places, fine_tune
+from memloc.training.loop import Computing, Recipe
 
 with run(snakemake) as is_done:
     if not is_done:

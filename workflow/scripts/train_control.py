@@ -4,10 +4,10 @@ from pathlib import Path
 
 import offline  # noqa: F401
 from jobs import run, untracked
-from memloc.control_files import Setting, train_control
-from memloc.finetuning import Places
-from memloc.reading import Reading
-from memloc.training import Computing, Recipe
+from memloc.control.train import Setting, train_control
+from memloc.data.examples import Reading
+from memloc.training.finetune import Places
+from memloc.training.loop import Computing, Recipe
 
 with run(snakemake) as is_done:
     if not is_done:

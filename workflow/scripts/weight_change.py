@@ -2,8 +2,8 @@
 
 import offline  # noqa: F401
 from jobs import job
-from memloc.reading import Reading
-from memloc.weight_change_files import compare_checkpoints
+from memloc.data.examples import Reading
+from memloc.localise.weight_change.run import compare_checkpoints
 
 with job(snakemake):
     compare_checkpoints(

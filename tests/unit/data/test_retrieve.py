@@ -1,0 +1,329 @@
+"""Retrieval: mapping, filters, natural noise, guards and manifest, on made-up rows."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from memloc.data import hub
+from memloc.data.retrieve import retrieve
+from memloc.errors import MemlocError
+from memloc.study.tasks import load_task, task_params
+from task_files import ROWS, SPEC, changed, load, write
+
+
+def run(tmp_path, spec=SPEC, name="animals", train=ROWS, test=ROWS):
+    """Retrieve a task written to `tmp_path`; returns the table and the manifest."""
+    write(tmp_path, spec, train_csv=train, test_csv=test)
+    task, files = load(tmp_path, name)
+    output = tmp_path / "out" / f"{name}.parquet"
+    manifest = tmp_path / "out" / f"{name}.manifest.json"
+    retrieve(task, files, output, manifest)
+    return pd.read_parquet(output), json.loads(manifest.read_text())
+
+
+def refuse(tmp_path, words, **options):
+    with pytest.raises(MemlocError, match=words):
+        run(tmp_path, **options)
+
+
+def test_table_and_manifest(tmp_path):
+    frame, manifest = run(tmp_path)
+    assert list(frame) == ["split", "text", "label"]
+    assert frame.values.tolist() == [
+        ["train", "purrs", "cat"],
+        ["train", "barks", "dog"],
+        ["heldout", "purrs", "cat"],
+        ["heldout", "barks", "dog"],
+    ]
+    assert manifest["rows"] == {"train": 2, "heldout": 2}
+    assert manifest["label_counts"]["train"] == {"cat": 1, "dog": 1}
+    assert len(manifest["source"]["files"]) == 2
+    assert manifest["differs_from_earlier"] == []
+
+
+def test_held_out_rows_come_from_the_held_out_file(tmp_path):
+    frame, _ = run(tmp_path, test="text,kind\nmeows,cat\nhowls,dog\n")
+    assert list(frame.loc[frame["split"] == "heldout", "text"]) == ["meows", "howls"]
+
+
+def test_pairs_and_alternative_names(tmp_path):
+    columns = {"text": ["word", "first|sentence1"], "label": "kind|label"}
+    data = "sentence1,word,label\na,b,cat\nc,d,dog\n"
+    frame, _ = run(tmp_path, changed(columns=columns), train=data, test=data)
+    assert list(frame) == ["split", "word", "first", "label"]
+    assert frame.iloc[0].tolist() == ["train", "b", "a", "cat"]
+
+
+def test_missing_column_lists_those_there(tmp_path):
+    columns = {"text": ["body"], "label": "kind"}
+    refuse(tmp_path, r"train\.csv: has no column 'body'; it has 'text', 'kind'.*columns",
+           spec=changed(columns=columns))  # fmt: skip
+
+
+def test_unknown_label_names_row_value_and_remedy(tmp_path):
+    refuse(
+        tmp_path,
+        r"train\.csv row 3: label 'cow' is not among the labels of task animals \(cat, dog\)"
+        r".*label_values.*drop_labels",
+        train=ROWS + "moos,cow\n",
+    )
+
+
+def lines(*rows):
+    """Rows as the text of a jsonl file; ASCII, as json.dumps writes it."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def run_jsonl(tmp_path, *rows, **keys):
+    good = [{"text": "purrs", "kind": "cat"}, {"text": "barks", "kind": "dog"}]
+    files = {"files": {"train": "train.jsonl", "test": "test.jsonl"}}
+    write(tmp_path, changed(source=files, **keys), train_jsonl=lines(*good, *rows),
+          test_jsonl=lines(*good))  # fmt: skip
+    task, paths = load(tmp_path)
+    retrieve(task, paths, tmp_path / "out.parquet", tmp_path / "out.json")
+    return pd.read_parquet(tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (["two", "parts"], r"train.jsonl row 3: column 'text' holds \['two', 'parts'\], a list"),
+        ({"a": 1}, r"row 3: .* a dict and not a text. Join"),
+        ([], r"row 3: .* a list"),
+        ("ha\ud83d", r"row 3: .* '\\ud83d' at character 3, half of a character .* Remove it"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_row(tmp_path, text, words):
+    with pytest.raises(MemlocError, match=words):
+        run_jsonl(tmp_path, {"text": text, "kind": "cat"})
+
+
+def test_numbers_and_whole_emoji_are_texts(tmp_path):
+    rows = [{"text": 7, "kind": "cat"}, {"text": "ha\ud83d\ude00", "kind": "cat"}]
+    frame = run_jsonl(tmp_path, *rows)
+    assert frame["text"].tolist()[2:4] == ["7", "ha\U0001f600"]
+
+
+def test_a_null_label_is_no_label(tmp_path):
+    """It used to join a class that is called None."""
+    keys = dict(labels=["cat", "dog", "None"], label_values={"None": ["none"]})
+    named = {"text": "is silent", "kind": "None"}
+    frame = run_jsonl(tmp_path, named, **keys)
+    assert frame["label"].tolist()[2] == "None"
+    for value in (None, float("nan")):
+        with pytest.raises(MemlocError, match=r"row 4: label '' \(none\) is not among .*None"):
+            run_jsonl(tmp_path, named, {"text": "?", "kind": value}, **keys)
+    dropped = run_jsonl(
+        tmp_path, named, {"text": "?", "kind": None}, filters={"drop_labels": [""]}, **keys
+    )
+    assert "?" not in set(dropped["text"])
+
+
+def test_dropped_labels(tmp_path):
+    spec = changed(filters={"drop_labels": ["cow"]})
+    frame, manifest = run(tmp_path, spec, train=ROWS + "moos,cow\n")
+    assert set(frame["label"]) == {"cat", "dog"}
+    assert manifest["rows_dropped"] == {"label left out": 1}
+
+
+def test_empty_texts_are_an_error_that_names_rows(tmp_path):
+    refuse(tmp_path, r"train\.csv row 3, .*train\.csv row 4: empty text \(2 rows.*drop_empty: true",
+           train=ROWS + ",cat\n   ,dog\n")  # fmt: skip
+
+
+def test_empty_texts_are_dropped_on_request_and_counted(tmp_path):
+    frame, manifest = run(tmp_path, changed(drop_empty=True), train=ROWS + ",cat\n")
+    assert len(frame) == 4
+    assert manifest["rows_dropped"] == {"empty text": 1}
+
+
+def test_many_bad_rows_are_counted_not_listed(tmp_path):
+    refuse(tmp_path, "row 12 and 20 more: empty text", train=ROWS + ",cat\n" * 30)
+
+
+def test_repeats_are_dropped_across_splits(tmp_path):
+    spec = changed(filters={"drop_repeats": True})
+    test = "text,kind\npurrs,cat\nhowls,dog\n"
+    frame, manifest = run(tmp_path, spec, train=ROWS + "purrs,dog\n", test=test)
+    assert list(frame["text"]) == ["purrs", "barks", "howls"]
+    assert list(frame["label"]) == ["cat", "dog", "dog"]
+    assert manifest["rows_dropped"] == {"repeated text": 2}
+
+
+def test_commonest_are_counted_in_training_rows(tmp_path):
+    train = ROWS + "barks more,dog\nmoos,cow\n" + "purrs more,cat\n"
+    test = ROWS + "moos,cow\n" * 9
+    frame, manifest = run(tmp_path, changed(filters={"commonest": 2}), train=train, test=test)
+    assert set(frame["label"]) == {"cat", "dog"}
+    assert manifest["rows_dropped"] == {"label not among the commonest": 10}
+
+
+def test_score_to_label(tmp_path):
+    spec = changed(
+        columns={"text": ["text"]},
+        label_from_score={"column": "kind", "least": 0.5, "negative": "cat", "positive": "dog"},
+    )
+    data = "text,kind\na,-0.5\nb,0.5\nc,0.49\nd,-0.1\ne,3.2\nf,0\n"
+    frame, manifest = run(tmp_path, spec, train=data, test=data)
+    train = frame[frame["split"] == "train"]
+    assert dict(zip(train["text"], train["label"], strict=True)) == {
+        "a": "cat", "b": "dog", "e": "dog"
+    }  # fmt: skip
+    assert manifest["rows_dropped"] == {"score near zero": 6}
+    refuse(tmp_path, "row 1: kind is 'x', not a number", spec=spec, train="text,kind\na,x\n")
+
+
+def test_reuters_rules_on_lists_of_topics(tmp_path):
+    spec = changed(
+        source={"files": {"train": "train.parquet", "test": "test.parquet"}},
+        filters={"single_label": True, "commonest": 2, "drop_repeats": True},
+        drop_empty=True,
+    )
+    write(tmp_path, spec)
+    tables = {
+        # One list of topics each: kept, kept, several, a repeat, none, empty text, too rare.
+        "train": (
+            ["a", "b", "c", "a", "d", "", "e", "b"],
+            [["cat"], ["dog"], ["cat", "dog"], ["cat"], [], ["cat"], ["cow"], ["dog"]],
+        ),
+        # A repeat of a training text, a new text, a rare one.
+        "test": (["a", "f", "g"], [["cat"], ["dog"], ["cow"]]),
+    }
+    for split, (texts, kinds) in tables.items():
+        pq.write_table(pa.table({"text": texts, "kind": kinds}), tmp_path / f"{split}.parquet")
+    task, files = load(tmp_path)
+    retrieve(task, files, tmp_path / "out.parquet", tmp_path / "manifest.json")
+    frame = pd.read_parquet(tmp_path / "out.parquet")
+    assert frame[["split", "text", "label"]].values.tolist() == [
+        ["train", "a", "cat"], ["train", "b", "dog"], ["heldout", "f", "dog"]
+    ]  # fmt: skip
+
+
+def test_binary_variant(tmp_path):
+    spec = changed(labels=["cow", "cat", "dog"], binary_labels=["dog", "cat"])
+    data = ROWS + "moos,cow\n" + ROWS.split("\n", 1)[1]
+    frame, manifest = run(tmp_path, spec, "animals-binary", train=data, test=data)
+    assert set(frame["label"]) == {"cat", "dog"}
+    assert manifest["rows_dropped"] == {"label not among the two commonest": 2}
+    more = ROWS + "moos,cow\n" * 2
+    refuse(tmp_path, r"commonest are cow \(2\).*binary_labels",
+           spec=spec, name="animals-binary", train=more)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        ({"train": 3}, r"expected\.train is 3, but the source has 2 rows"),
+        ({"heldout": 9}, r"expected\.heldout is 9, but the source has 2"),
+        ({"label_counts": {"dog": 5}}, r"expected\.label_counts\.dog is 5, but the source has 1"),
+    ],
+)
+def test_guards_give_both_numbers(tmp_path, expected, words):
+    refuse(tmp_path, words, spec=changed(expected=expected))
+
+
+def test_label_without_rows(tmp_path):
+    refuse(
+        tmp_path, "no training row has the label cow", spec=changed(labels=["cat", "dog", "cow"])
+    )
+
+
+def test_a_later_retrieval_that_differs_says_so(tmp_path, caplog):
+    run(tmp_path)
+    (tmp_path / "out" / "animals.parquet").unlink()
+    (tmp_path / "out" / "animals.manifest.json").unlink()
+    _, manifest = run(tmp_path, train=ROWS + "meows,cat\n")
+    assert any("rows" in line for line in manifest["differs_from_earlier"])
+    assert "differs from an earlier retrieval" in caplog.text
+    assert run(tmp_path, train=ROWS + "meows,cat\n")[1]["differs_from_earlier"] == []
+
+
+def test_pinned_hashes(tmp_path):
+    source = SPEC["source"] | {"sha256": {"train": "0" * 64}}
+    refuse(tmp_path, r"source\.sha256\.train is 000", spec=changed(source=source))
+
+
+# --- natural noise -------------------------------------------------------------------------
+
+NOISY = changed(columns={"text": ["text"], "label": "kind", "noisy": "bad", "corrected": "true"})
+HEAD = "text,kind,bad,true\n"
+CLEAN = HEAD + "purrs,cat,no,\nbarks,dog,no,dog\n"
+
+
+def test_natural_noise(tmp_path):
+    frame, _ = run(tmp_path, NOISY, train=CLEAN + "howls,cat,yes,dog\nhisses,dog,1,\n", test=CLEAN)
+    train = frame[frame["split"] == "train"].set_index("text")
+    assert train["noisy"].to_dict() == {
+        "purrs": False, "barks": False, "howls": True, "hisses": True
+    }  # fmt: skip
+    original = train["original_label"]
+    assert original.dropna().to_dict() == {"purrs": "cat", "barks": "dog", "howls": "dog"}
+    assert original.isna()["hisses"]
+    assert train["label"]["howls"] == "cat"
+
+
+def test_held_out_rows_get_true_labels_or_go(tmp_path):
+    test = CLEAN + "howls,cat,true,dog\nhisses,dog,true,\n"
+    frame, manifest = run(tmp_path, NOISY, train=CLEAN + "x,cat,1,dog\n", test=test)
+    heldout = frame[frame["split"] == "heldout"].set_index("text")
+    assert not heldout["noisy"].any()
+    assert heldout["label"]["howls"] == "dog"
+    assert "hisses" not in heldout.index
+    assert manifest["rows_dropped"] == {"held-out, noisy and not corrected": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("howls,cat,maybe,\n", "row 3: bad is 'maybe'.*true or false"),
+        ("howls,cat,yes,cat\n", "row 3: marked noisy, but the corrected label equals"),
+        ("howls,cat,no,dog\n", "row 3: not marked noisy, but the corrected label differs"),
+        ("howls,cat,yes,cow\n", "row 3: corrected label 'cow' is not among"),
+    ],
+)
+def test_contradictory_noise_is_refused(tmp_path, row, words):
+    refuse(tmp_path, words, spec=NOISY, train=CLEAN + row, test=CLEAN)
+
+
+def test_noise_without_corrections(tmp_path):
+    columns = {"text": ["text"], "label": "kind", "noisy": "bad"}
+    data = "text,kind,bad\npurrs,cat,0\nbarks,dog,0\nhowls,cat,1\n"
+    frame, _ = run(tmp_path, changed(columns=columns), train=data, test=data)
+    train = frame[frame["split"] == "train"]
+    assert train["original_label"].isna().tolist() == [False, False, True]
+    assert len(frame) == 5
+
+
+# --- hub -----------------------------------------------------------------------------------
+
+
+def test_hub_source_end_to_end(tmp_path, monkeypatch):
+    """The hub path from task file to manifest; fetching itself is tested in test_hub."""
+    rows = {"text": ["a", "b"], "label": np.array([0, 1])}
+    paths = []
+    for split in ("train", "test"):
+        paths.append(tmp_path / f"{split}.parquet")
+        pq.write_table(pa.table(rows), paths[-1])
+    asked = []
+
+    def fetch(repo, revision, files):
+        asked.append((repo, revision, files))
+        return [paths[0] if "train" in file else paths[1] for file in files], "c" * 40
+
+    monkeypatch.setattr(hub, "fetch", fetch)
+    source = {"hub": "a/b", "revision": "refs/convert/parquet",
+              "files": {"train": "x/train.parquet", "test": "x/test.parquet"}}  # fmt: skip
+    spec = changed(source=source, columns={"text": ["text"], "label": "label"},
+                   label_values={"cat": [0], "dog": [1]})  # fmt: skip
+    write(tmp_path, spec)
+    task = task_params(load_task("animals", [tmp_path]))
+    retrieve(task, [], tmp_path / "out.parquet", tmp_path / "manifest.json")
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert asked == [("a/b", "refs/convert/parquet", ["x/test.parquet", "x/train.parquet"])]
+    assert manifest["source"]["commit"] == "c" * 40
+    assert set(manifest["source"]["files"]) == {"a/b: x/train.parquet", "a/b: x/test.parquet"}
+    assert list(pd.read_parquet(tmp_path / "out.parquet")["label"]) == ["cat", "dog"] * 2

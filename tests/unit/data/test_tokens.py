@@ -1,0 +1,140 @@
+"""Texts to ids: parts joined by the separator, cut, batched; nothing dropped or confused."""
+
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from memloc.data.tokens import (
+    batches_by_length,
+    batches_by_tokens,
+    collate,
+    encode_texts,
+    load_examples,
+    load_tokenizer,
+)
+from memloc.errors import MemlocError
+
+WORDS = ["a", "b", "c", "d", "|", "[", "]", "sep", "SEP"]
+PAD, UNK, CLS, SEP, EOS = range(5)
+
+
+def tokenizer(encoder=True, **special):
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "</s>"]
+    vocabulary = {word: i for i, word in enumerate([*names, *WORDS])}
+    inner = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Whitespace(), pre_tokenizers.Punctuation()]
+    )
+    if encoder:
+        inner.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
+        )
+        special = {"pad_token": "[PAD]", "sep_token": "[SEP]", "cls_token": "[CLS]", **special}
+    return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", **special)
+
+
+def ids_of(*words):
+    return [5 + WORDS.index(word) for word in words]
+
+
+def test_parts_are_joined_by_the_separator():
+    encoded, n_cut = encode_texts(tokenizer(), [("a b", "c", "d d"), ("a",)], None, 99)
+    assert encoded[0] == [CLS, *ids_of("a", "b"), SEP, *ids_of("c"), SEP, *ids_of("d", "d"), SEP]
+    assert encoded[1] == [CLS, *ids_of("a"), SEP]
+    assert n_cut == 0
+
+
+@pytest.mark.parametrize(
+    ("separator", "joint"), [(None, ids_of("|")), ("|", ids_of("|")), ("eos", [EOS])]
+)
+def test_decoders_have_their_own_separators(separator, joint):
+    decoder = tokenizer(encoder=False, eos_token="</s>")
+    encoded, _ = encode_texts(decoder, [("a", "b")], separator, 99)
+    assert encoded == [[*ids_of("a"), *joint, *ids_of("b")]]
+
+
+def test_a_missing_separator_token_is_named():
+    with pytest.raises(MemlocError, match="separator: eos"):
+        encode_texts(tokenizer(), [("a", "b")], "eos", 99)
+
+
+def test_special_strings_in_a_text_stay_text():
+    encoded, _ = encode_texts(tokenizer(), [("a [SEP] b",)], None, 99)
+    assert encoded == [[CLS, *ids_of("a", "[", "SEP", "]", "b"), SEP]]
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(4, 12))
+def test_cutting_keeps_the_special_tokens_and_counts(lengths, room):
+    rows = [(" ".join(["a"] * length),) for length in lengths]
+    encoded, n_cut = encode_texts(tokenizer(), rows, None, room)
+    assert n_cut == sum(length + 2 > room for length in lengths)
+    for length, ids in zip(lengths, encoded, strict=True):
+        assert len(ids) == min(length + 2, room) and (ids[0], ids[-1]) == (CLS, SEP)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=40), st.integers(1, 60))
+def test_batches_hold_every_row_once(lengths, size):
+    ids = [[5] * length for length in lengths]
+    for batches in (batches_by_length(ids, size), batches_by_tokens(ids, size)):
+        assert sorted(row for batch in batches for row in batch) == list(range(len(ids)))
+        longest = [max(lengths[row] for row in batch) for batch in batches]
+        assert longest == sorted(longest)
+    for batch in batches_by_tokens(ids, size):
+        assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= size
+
+
+def test_collate_pads_on_the_right():
+    inputs = collate([[5, 6, 7], [8]], pad_id=0)
+    assert inputs["input_ids"].tolist() == [[5, 6, 7], [8, 0, 0]]
+    assert inputs["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+def perturbed(tmp_path, rows):
+    columns = ["split", "index", "text", "original_label", "label", "noisy"]
+    path = tmp_path / "perturbed.parquet"
+    pd.DataFrame(rows, columns=columns).to_parquet(path)
+    return path
+
+
+def test_examples_carry_labels_noise_and_numbers(tmp_path):
+    path = perturbed(
+        tmp_path,
+        [
+            ("train", 7, "a", "yes", "no", True),
+            ("train", 3, "b c", "no", "no", False),
+            ("validation", 9, "d", "yes", "yes", False),
+            ("train", 5, "a", None, "yes", True),
+        ],
+    )
+    load = lambda labels: load_examples(  # noqa: E731
+        path, "train", ["yes", "no"], labels, tokenizer(), None, 99
+    )
+    examples = load("perturbed")
+    assert examples.labels.tolist() == [1, 1, 0] and examples.index.tolist() == [7, 3, 5]
+    assert examples.noisy.tolist() == [True, False, True]
+    original = load("original")  # a noisy row of unknown correction is no original example
+    assert original.labels.tolist() == [0, 1] and original.index.tolist() == [7, 3]
+    chosen = examples.select(torch.tensor([2, 0]))
+    assert chosen.index.tolist() == [5, 7] and chosen.ids == [examples.ids[2], examples.ids[0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "words"),
+    [("a", "maybe", "'maybe' is not among"), ("", "no", "row 4 has no token")],
+)
+def test_what_cannot_be_trained_on_is_named(tmp_path, text, label, words):
+    path = perturbed(tmp_path, [("train", 4, text, "no", label, False)])
+    with pytest.raises(MemlocError, match=words):
+        load_examples(path, "train", ["yes", "no"], "perturbed", tokenizer(), None, 99)
+
+
+def test_pad_falls_back_on_eos(tmp_path):
+    tokenizer(encoder=False, eos_token="</s>").save_pretrained(tmp_path / "eos")
+    assert load_tokenizer(tmp_path / "eos").pad_token_id == EOS
+    tokenizer(encoder=False).save_pretrained(tmp_path / "none")
+    with pytest.raises(MemlocError, match="neither a pad nor an eos"):
+        load_tokenizer(tmp_path / "none")

@@ -1,0 +1,116 @@
+"""Figures of the control setup, and what its section of the report says in words."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from memloc.control.scores import COLUMNS, accuracy_at, aggregate
+from memloc.figures.control import gradient_variants, place_of
+from memloc.figures.draw import draw
+from memloc.localise.gradients.variants import VARIANTS
+from memloc.report.sections.control import reading
+from memloc.store.tables import write_tsv
+from memloc.study.control import pair_of
+from memloc.study.figures import KINDS
+
+TASKS = {
+    "bbc": {"category": "topic", "label": "BBC News"},
+    "snippets": {"category": "sentiment", "label": "Movie snippets"},
+}
+MODELS = {"minilm": {"label": "MiniLM-6"}}
+ROLES = {"bbc": "validation", "snippets": "test"}
+PAIRS = ("layers1-2", "layers3-4", "layers5-6")
+
+
+def variants_of(n_layers):
+    """A gradients.tsv whose norms rise from layer to layer."""
+    rows = [
+        dict(norm=n, clean=c, frozen=f, layer=layer, weight=0.2, weight_raw=float(layer))
+        for n, c, f in VARIANTS.values()
+        for layer in range(1, n_layers + 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def norms_of(n_layers):
+    """A gradient_norms.tsv of the same."""
+    series = itertools.product(("theta_M1", "theta_F"), ("noisy", "clean", "difference"))
+    rows = [
+        dict(model=model, examples=examples, norm="L1", layer=layer, value=float(layer))
+        for model, examples in series
+        for layer in range(1, n_layers + 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Tables of a control study of six layers, in which one technique finds every pair."""
+    draws = np.random.default_rng(0)
+    accuracies, weights = [], []
+    cells = itertools.product(("swapping", "gradients", "a new one"), TASKS, PAIRS)
+    for technique, task, pair in cells:
+        scores = draws.random(6)
+        if technique == "swapping":
+            scores[[layer - 1 for layer in pair_of(pair)]] += 1
+        key = dict(task=task, model="minilm", technique=technique, pair=pair, role=ROLES[task])
+        weights += [
+            key | dict(layer=layer, weight=score, weight_raw=score)
+            for layer, score in enumerate(scores, start=1)
+        ]
+        accuracies += [
+            key | dict(k=k, accuracy=accuracy_at(scores, pair_of(pair), k), chance=1 / 3)
+            for k in (1, 2)
+        ]
+    paths = {}
+    for name, rows in (("control_accuracy", accuracies), ("control_weights", weights)):
+        paths[name] = str(tmp_path / f"{name}.tsv")
+        frame = pd.DataFrame(rows).assign(n_layers=6)
+        write_tsv(frame, paths[name], COLUMNS[name])
+    write_tsv(variants_of(6), tmp_path / "gradients.tsv")
+    paths["runs"] = [str(tmp_path / "gradients.tsv")] * 3
+    write_tsv(norms_of(6), tmp_path / "gradient_norms.tsv")
+    paths["norms"] = [str(tmp_path / "gradient_norms.tsv")] * 3
+    return paths
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if KINDS[name].section == "control"])
+def test_every_kind_is_drawn(tables, tmp_path, kind):
+    outputs = [tmp_path / f"figure.{ending}" for ending in ("pdf", "png")]
+    runs = [dict(task="bbc", model="minilm", pair=pair, role="validation") for pair in PAIRS]
+    draw(kind, outputs, tables, TASKS, MODELS, {"model": "minilm"}, runs)
+    assert all(path.stat().st_size > 2000 for path in outputs)
+
+
+def test_places_of_pairs():
+    assert [place_of(pair, 6) for pair in PAIRS] == ["first", "middle", "last"]
+
+
+def test_one_sentence_says_which_techniques_found_the_layers():
+    rows = [
+        dict(role="test", model="m", technique=name, k=2, accuracy=value, chance=1 / 3)
+        for name, values in {
+            "swapping": (1, 1), "retraining": (1, 0.9), "gradients": (0.5, 0.6), "probing": (0, 0),
+            "rewinding-memorised": (np.nan, np.nan),
+        }.items()
+        for value in values
+    ]  # fmt: skip
+    assert reading(aggregate(pd.DataFrame(rows), ["technique"])) == (
+        "Layer swapping and layer retraining found the two layers nearly always; forgetting "
+        "gradients did better than guessing, but not reliably; probing did not do clearly better "
+        "than guessing; rewinding to memorised said nothing (all scores are undefined) "
+        "(accuracy@2; a random guess gets 0.33)."
+    )
+
+
+def test_pairs_of_any_place_are_told_apart():
+    pairs = ["layers2-3", "layers4-5", "layers6-7", "layers8-9"]
+    runs = [dict(task="bbc", model="minilm", pair=pair, role="validation") for pair in pairs]
+    figure = gradient_variants(
+        [variants_of(12)] * 4, [norms_of(12)] * 4, runs, TASKS, MODELS, "minilm"
+    )
+    lines = figure.legends[0].get_lines()
+    looks = {(line.get_color(), line.get_marker(), str(line.get_linestyle())) for line in lines}
+    assert len(lines) == len(looks) == 4

@@ -1,0 +1,108 @@
+"""One sweep over the layers equals one window at a time through the plain model."""
+
+import copy
+
+import pandas as pd
+import pytest
+import torch
+
+from memloc.data.tokens import collate
+from memloc.errors import MemlocError
+from memloc.localise.swap import Swapper, swap_windows
+from memloc.localise.sweep import window_table
+from memloc.models.load import find_layers
+from memloc.windows import all_windows
+from swap_examples import examples
+from tiny import FAMILIES, N_LAYERS, OTHERS, random_ids, tiny_model
+
+
+def swapped(memorised, original, window):
+    """The plain model with a window's layers replaced: the slow, obvious way."""
+    model = copy.deepcopy(memorised)
+    layers, theirs = find_layers(model), find_layers(original)
+    for number in range(window[0] - 1, window[1]):
+        layers[number].load_state_dict(theirs[number].state_dict())
+    return model
+
+
+@pytest.mark.parametrize("family", FAMILIES | OTHERS)
+def test_sweep_equals_one_window_at_a_time(family):
+    memorised, original = tiny_model(family, seed=1), tiny_model(family, seed=2)
+    inputs = collate(random_ids(6), memorised.config.pad_token_id)
+    sweep = Swapper(memorised, original).sweep(inputs)
+    assert sorted(sweep) == all_windows(N_LAYERS)
+    for window, logits in sweep.items():
+        with torch.no_grad():
+            plain = swapped(memorised, original, window)(**inputs).logits
+        torch.testing.assert_close(logits, plain, atol=1e-5, rtol=0)
+        assert torch.equal(logits.argmax(-1), plain.argmax(-1))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_swapping_with_itself_changes_nothing(family):
+    model = tiny_model(family)
+    inputs = collate(random_ids(5), model.config.pad_token_id)
+    with torch.no_grad():
+        plain = model(**inputs).logits
+    for logits in Swapper(model, copy.deepcopy(model)).sweep(inputs).values():
+        torch.testing.assert_close(logits, plain, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_layers_are_the_originals_under_the_memorised_head(family):
+    memorised, original = tiny_model(family, seed=1), tiny_model(family, seed=2)
+    inputs = collate(random_ids(5), memorised.config.pad_token_id)
+    logits = Swapper(memorised, original).sweep(inputs)[1, N_LAYERS]
+    expected = copy.deepcopy(original)
+    layer_names = {id(parameter) for parameter in find_layers(expected).parameters()}
+    ours = dict(memorised.named_parameters())
+    with torch.no_grad():
+        for name, parameter in expected.named_parameters():
+            if id(parameter) not in layer_names:
+                parameter.copy_(ours[name])
+        torch.testing.assert_close(logits, expected(**inputs).logits, atol=1e-5, rtol=0)
+
+
+def test_tables_equal_the_obvious_count():
+    memorised, original = tiny_model("bert", seed=1), tiny_model("bert", seed=2)
+    data = examples()
+    result = swap_windows(memorised, original, data, 0, batch_tokens=40, precision="float32")
+    for row in result.table.itertuples():
+        model = swapped(memorised, original, (row.start, row.end))
+        kept = []
+        for ids, label in zip(data.ids, data.labels, strict=True):
+            with torch.no_grad():
+                kept.append(model(**collate([ids], 0)).logits.argmax().item() == label)
+        wrong = ~torch.tensor(kept)
+        assert row.noisy_error == pytest.approx(wrong[data.noisy].double().mean().item())
+        assert row.clean_error == pytest.approx(wrong[~data.noisy].double().mean().item())
+        by_index = result.examples.set_index("index")[f"{row.start}-{row.end}"]
+        for position in data.noisy.nonzero().flatten().tolist():
+            assert by_index[data.index[position].item()] == kept[position]
+    assert (result.table.n_noisy == 8).all() and (result.table.n_clean == 16).all()
+    assert list(result.examples["index"]) == sorted(data.index[data.noisy].tolist())
+
+
+def test_batching_does_not_change_predictions():
+    memorised, original = tiny_model("opt", seed=1), tiny_model("opt", seed=2)
+    one, all_at_once = (
+        swap_windows(memorised, original, examples(), 1, tokens, "float32") for tokens in (1, 10**6)
+    )
+    pd.testing.assert_frame_equal(one.table, all_at_once.table)
+    pd.testing.assert_frame_equal(one.examples, all_at_once.examples)
+
+
+def test_normalisation_by_hand_and_when_undefined():
+    noisy = torch.tensor([True, True, True, True, False])
+    kept = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0]]).bool()
+    table = window_table([(1, 1), (1, 2), (2, 2)], kept[:, [0, 2, 1]], noisy, 2)
+    assert table.noisy_error.tolist() == [0.0, 0.5, 0.25]
+    assert table.clean_error.tolist() == [0.0, 1.0, 0.0]
+    assert table.noisy_error_normalised.tolist() == [0.0, 1.0, 0.5]
+    undefined = window_table([(1, 1), (1, 2), (2, 2)], torch.ones(5, 3).bool(), noisy, 2)
+    assert undefined.noisy_error_normalised.isna().all()
+
+
+def test_models_of_different_shape_are_refused():
+    with pytest.raises(MemlocError, match="differ in shape"):
+        Swapper(tiny_model("bert"), tiny_model("opt"))

@@ -1,0 +1,141 @@
+"""Pooled states of every layer equal the plain model's, one example at a time."""
+
+import pytest
+import torch
+from torch import nn
+
+from memloc.data.tokens import Examples, collate
+from memloc.errors import MemlocError
+from memloc.models.load import find_layers
+from memloc.models.pooled_states import (
+    pooled_batch,
+    pooled_states,
+    pooling_position,
+    room_for_states,
+)
+from tiny import FAMILIES, N_LAYERS, WIDTH, random_ids, tiny_model
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+POOLING = {"bert": "first", "mpnet": "first", "opt": "last", "gpt_neo": "last", "gpt_neox": "last"}
+
+
+def examples(rows=11):
+    nothing = torch.zeros(rows, dtype=torch.long)
+    return Examples(random_ids(rows), nothing, nothing.bool(), torch.arange(rows) + 50)
+
+
+def filled(model, layers=N_LAYERS, tokens=40, dtype=torch.float32):
+    out = torch.zeros(layers + 1, 11, WIDTH, dtype=dtype)
+    return pooled_states(model, examples(), model.config.pad_token_id, tokens, "float32", out)
+
+
+def plain_states(model, ids):
+    """States (layers + 1, tokens, width) of one example without padding, by hooks."""
+    states = []
+    layers = find_layers(model)
+    hooks = [layers[0].register_forward_pre_hook(lambda _, args: states.append(args[0]))]
+    for layer in layers:
+        keep = lambda _, args, out: states.append(out[0] if isinstance(out, tuple) else out)  # noqa: E731
+        hooks.append(layer.register_forward_hook(keep))
+    with torch.no_grad():
+        model(**collate([ids], model.config.pad_token_id))
+    for hook in hooks:
+        hook.remove()
+    return torch.stack([state[0] for state in states])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_pooling_position_is_the_models_own(family):
+    assert pooling_position(tiny_model(family)) == POOLING[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_equal_one_example_at_a_time(family):
+    model = tiny_model(family)
+    states = filled(model)
+    assert states.shape == (N_LAYERS + 1, 11, WIDTH)
+    for row, ids in enumerate(examples().ids):
+        place = 0 if POOLING[family] == "first" else -1
+        expected = plain_states(model, ids)[:, place]
+        torch.testing.assert_close(states[:, row], expected, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_head_reads_the_pooled_state_alone(family):
+    """The model's logits follow from the last pooled state: norm, pooler and head are all."""
+    model = tiny_model(family)
+    ids = examples().ids[3]
+    inputs = collate([ids], model.config.pad_token_id)
+    place = 0 if POOLING[family] == "first" else len(ids) - 1
+
+    def elsewhere(_, args, out):
+        state = (out[0] if isinstance(out, tuple) else out).clone()
+        kept = state[:, place].clone()
+        state += torch.randn_like(state)
+        state[:, place] = kept
+        return (state, *out[1:]) if isinstance(out, tuple) else state
+
+    with torch.no_grad():
+        before = model(**inputs).logits
+        hook = find_layers(model)[-1].register_forward_hook(elsewhere)
+        after = model(**inputs).logits
+        hook.remove()
+    torch.testing.assert_close(before, after)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_few_layers_are_the_same_and_later_ones_do_not_run(family):
+    model = tiny_model(family)
+    expected = filled(model)[:2]
+    ran = []
+    for number, layer in enumerate(find_layers(model), start=1):
+        layer.register_forward_pre_hook(lambda *_, number=number: ran.append(number))
+    inputs = collate(examples().ids, model.config.pad_token_id)
+    with torch.no_grad():
+        states = pooled_batch(model, inputs, POOLING[family], last_layer=1)
+    assert ran == [1]
+    torch.testing.assert_close(states, expected, atol=2e-5, rtol=1e-5)
+    assert filled(model, layers=1).shape == (2, 11, WIDTH)
+
+
+def test_batching_and_training_mode_do_not_matter():
+    one, many = filled(tiny_model("bert").train(), tokens=1), filled(tiny_model("bert"), tokens=500)
+    torch.testing.assert_close(one, many, atol=2e-5, rtol=1e-5)
+
+
+def test_a_model_that_averages_is_refused():
+    class Averaging(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, hidden, *args, **kwargs):
+            return self.inner(hidden.mean(1, keepdim=True), *args, **kwargs)
+
+    model = tiny_model("bert")
+    model.bert.pooler = Averaging(model.bert.pooler)
+    with pytest.raises(MemlocError, match="first or the last real token"):
+        pooling_position(model)
+
+
+def test_overflow_in_half_precision_is_said():
+    model = tiny_model("gpt_neox")
+    with torch.no_grad():
+        find_layers(model)[2].mlp.dense_4h_to_h.weight.mul_(1e6)
+    assert filled(model).isfinite().all()
+    with pytest.raises(MemlocError, match=r"layer 3 .*set probing.states to float32"):
+        filled(model, dtype=torch.float16)
+
+
+def test_a_temporary_file_leaves_nothing_behind(tmp_path):
+    with room_for_states(3, 4, 5, "float16", tmp_path) as states:
+        assert states.shape == (3, 4, 5) and states.dtype == torch.float16
+        states.fill_(2)
+        assert states.sum() == 120 and not list(tmp_path.iterdir())
+
+
+def test_too_little_space_is_said(tmp_path):
+    room = room_for_states(10**6, 10**6, 10**3, "float32", tmp_path)
+    with pytest.raises(MemlocError, match="temporary file of hidden states needs"), room:
+        pass

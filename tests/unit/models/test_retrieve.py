@@ -1,0 +1,100 @@
+"""Models retrieved into a folder of their own: from a folder, a package, or the hub."""
+
+import json
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
+
+from memloc.errors import MemlocError
+from memloc.models import retrieve as pretrained
+from memloc.models.load import head_names, load_pretrained
+from memloc.models.retrieve import retrieve_model
+from tiny import tiny_model
+
+
+@pytest.fixture
+def origin(tmp_path):
+    """A complete pre-trained folder, with clutter beside the weights."""
+    folder = tmp_path / "origin"
+    model = tiny_model("bert")
+    model.save_pretrained(folder)
+    words = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]").save_pretrained(folder)
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    (folder / "tf_model.h5").write_bytes(b"other")
+    return folder
+
+
+def test_a_folder_is_copied_described_and_hashed(origin, tmp_path):
+    place, digest = tmp_path / "models" / "m", tmp_path / "models" / "m.sha256"
+    retrieve_model({"folder": str(origin)}, place, digest)
+    manifest = json.loads((place / "manifest.json").read_text())
+    assert manifest["n_layers"] == 4 and manifest["width"] == 32
+    theirs = tiny_model("bert")
+    body = [p.numel() for n, p in theirs.named_parameters() if n not in head_names(theirs)]
+    assert manifest["parameters"] == sum(body) + 2 * (32 + 1)  # and a head of two classes
+    assert not (place / "pytorch_model.bin").exists() and not (place / "tf_model.h5").exists()
+    for line in digest.read_text().splitlines():
+        value, name = line.split("  ")
+        assert manifest["files"][name.removeprefix("m/")] == value
+    ours = load_pretrained(place, ["a", "b", "c"], 1)
+    for name, value in tiny_model("bert").state_dict().items():
+        assert name in head_names(ours) or torch.equal(value, ours.state_dict()[name])
+
+
+def test_pickled_weights_serve_where_there_are_no_others(tmp_path, origin):
+    model = tiny_model("bert")
+    (origin / "model.safetensors").unlink()
+    torch.save(model.state_dict(), origin / "pytorch_model.bin")
+    retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+    ours = load_pretrained(tmp_path / "m", ["a", "b", "c"], 1)
+    assert torch.equal(ours.bert.pooler.dense.weight, model.bert.pooler.dense.weight)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"folder": "nowhere"}, ["nowhere", "config.json"]),
+        ({"package": "no-such-model==1.0", "inside": "x"}, ["no-such-model", "pip install"]),
+        ({"package": "numpy==0.0.1", "inside": "x"}, ["numpy", "0.0.1", "is installed"]),
+        ({"hub": "no/such-model"}, ["no/such-model", "HF_HOME", "folder:"]),
+    ],
+)
+def test_what_cannot_be_had_is_said_with_its_remedy(tmp_path, source, words):
+    with pytest.raises(MemlocError) as error:
+        retrieve_model(source, tmp_path / "m", tmp_path / "m.sha256")
+    for word in words:
+        assert word in str(error.value)
+    assert not (tmp_path / "m").exists() and not (tmp_path / "m.sha256").exists()
+
+
+def test_the_hub_is_asked_for_safetensors_first(tmp_path, origin, monkeypatch):
+    asked = []
+
+    def snapshot(name, revision, allow_patterns):
+        asked.append((name, revision, allow_patterns[-1]))
+        place = tmp_path / "cache" / "0123abc"
+        if not place.exists():
+            (origin / "model.safetensors").unlink()
+            torch.save(tiny_model("bert").state_dict(), origin / "pytorch_model.bin")
+            place.parent.mkdir()
+            origin.rename(place)
+        return str(place)
+
+    monkeypatch.setattr(pretrained, "snapshot_download", snapshot)
+    source = {"hub": "some/model", "revision": "branch"}
+    retrieve_model(source, tmp_path / "m", tmp_path / "m.sha256")
+    assert [ends for *_, ends in asked] == ["*.safetensors", "pytorch_model*.bin"]
+    assert {(name, revision) for name, revision, _ in asked} == {("some/model", "branch")}
+    assert json.loads((tmp_path / "m" / "manifest.json").read_text())["commit"] == "0123abc"
+
+
+def test_an_incomplete_model_leaves_nothing_behind(tmp_path, origin):
+    model = tiny_model("bert")
+    weights = {k: v for k, v in model.state_dict().items() if "layer.3" not in k}
+    model.save_pretrained(origin, state_dict=weights)
+    with pytest.raises(MemlocError, match="lacks weights beyond the head's"):
+        retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+    assert not (tmp_path / "m").exists()

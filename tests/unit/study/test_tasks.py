@@ -1,0 +1,210 @@
+"""Task files: what is accepted, what is refused and in which words."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from memloc.errors import MemlocError
+from memloc.study.tasks import (
+    as_text,
+    label_map,
+    load_task,
+    local_files,
+    task_names,
+    task_params,
+    text_columns,
+)
+from shipped import ROOT, SHIPPED, TABLE_1
+from task_files import ROWS, SPEC, changed, write
+
+# name: (classes, training rows)
+
+
+def refuse(tmp_path, spec, *words, name="animals"):
+    write(tmp_path, spec)
+    with pytest.raises(MemlocError) as caught:
+        load_task(name, [tmp_path])
+    for word in words:
+        assert word in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", task_names([SHIPPED]))
+def test_shipped_files_are_valid(name):
+    task = load_task(name, [SHIPPED])
+    assert task["name"] == name
+    assert len(task["labels"]) >= 2
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_paper_tasks_state_table_1(name):
+    task = load_task(name, [SHIPPED])
+    expected = task["expected"]
+    size = expected.get("train") or int(task["split"]["share"] * expected["all"])
+    assert (len(task["labels"]), size) == TABLE_1[name]
+    assert sum(expected["label_counts"].values()) == expected.get("train", expected.get("all"))
+    assert list(expected["label_counts"]) and set(expected["label_counts"]) == set(task["labels"])
+    assert task["category"] in ("nlu", "sentiment", "hate", "topic")
+    assert "hub" in task["source"]
+
+
+@pytest.mark.parametrize("name", ["sst5", "emotion", "implicithate", "trec", "reuters"])
+def test_binary_variants_keep_the_two_commonest(name):
+    whole, two = load_task(name, [SHIPPED]), load_task(f"{name}-binary", [SHIPPED])
+    counts = whole["expected"]["label_counts"]
+    commonest = sorted(counts, key=counts.get)[-2:]
+    assert set(two["labels"]) == set(commonest)
+    assert two["labels"] == [label for label in whole["labels"] if label in commonest]
+    assert two["expected"]["label_counts"] == {label: counts[label] for label in two["labels"]}
+    assert "heldout" not in two["expected"]
+    assert two["base"] == name
+    assert two["label"].endswith("(binary)")
+
+
+def test_planning_imports_nothing_heavy():
+    code = (
+        "import sys, json; import memloc.study.tasks; "
+        "print(json.dumps([m for m in ('torch', 'pandas', 'numpy', 'pyarrow', 'huggingface_hub')"
+        " if m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT / "workflow",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == []
+
+
+def test_first_folder_wins(tmp_path):
+    write(tmp_path, changed(label="Mine"), name="rte")
+    assert load_task("rte", [tmp_path, SHIPPED])["label"] == "Mine"
+
+
+def test_params_change_with_the_users_data_and_not_with_its_place(tmp_path):
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place in places:
+        place.mkdir()
+        write(place, SPEC, train_csv=ROWS, test_csv=ROWS)
+    here, there = (task_params(load_task("animals", [place])) for place in places)
+    assert here == there
+    assert str(tmp_path) not in json.dumps(here)
+    (places[1] / "train.csv").write_text(ROWS + "meows,cat\n")
+    assert task_params(load_task("animals", [places[1]])) != here
+
+
+def test_renaming_in_figures_changes_no_params(tmp_path):
+    write(tmp_path, SPEC, train_csv=ROWS, test_csv=ROWS)
+    before = task_params(load_task("animals", [tmp_path]))
+    write(tmp_path, changed(label="Beasts", category="zoo"))
+    assert task_params(load_task("animals", [tmp_path])) == before
+
+
+def test_order_of_splits_in_the_file_does_not_matter(tmp_path):
+    write(tmp_path, SPEC, train_csv=ROWS, test_csv=ROWS)
+    first = task_params(load_task("animals", [tmp_path]))
+    files = dict(reversed(SPEC["source"]["files"].items()))
+    write(tmp_path, changed(source={"files": files}))
+    assert task_params(load_task("animals", [tmp_path])) == first
+
+
+def test_tasks_dir_serves_in_place_of_the_source(tmp_path):
+    place = tmp_path / "rte"
+    place.mkdir()
+    for split in ("train", "validation"):
+        (place / f"{split}.tsv").write_text("sentence1\tsentence2\tlabel\na\tb\t0\n")
+    task = load_task("rte", [SHIPPED], tmp_path)
+    assert sorted(local_files(task)) == [str(place / "train.tsv"), str(place / "validation.tsv")]
+    assert task["expected"] == load_task("rte", [SHIPPED])["expected"]
+
+
+def test_tasks_dir_without_the_task(tmp_path):
+    with pytest.raises(MemlocError, match=r"rte/train\.\(tsv.*leave this task out"):
+        load_task("rte", [SHIPPED], tmp_path)
+
+
+def test_tasks_dir_with_two_candidates(tmp_path):
+    (tmp_path / "rte").mkdir()
+    for ending in ("tsv", "csv.gz"):
+        (tmp_path / "rte" / f"train.{ending}").touch()
+    with pytest.raises(MemlocError, match=r"train\.tsv and train\.csv\.gz.*Keep one"):
+        load_task("rte", [SHIPPED], tmp_path)
+
+
+def test_unknown_task_suggests_names():
+    with pytest.raises(MemlocError, match=r"unknown task 'rtee'.*Did you mean rte"):
+        load_task("rtee", [SHIPPED])
+    with pytest.raises(MemlocError, match="Did you mean emotion-binary"):
+        load_task("emotions-binary", [SHIPPED])
+
+
+def test_binary_of_two_classes_is_refused():
+    with pytest.raises(MemlocError, match="two classes already"):
+        load_task("rte-binary", [SHIPPED])
+
+
+def test_binary_needs_its_key(tmp_path):
+    refuse(tmp_path, changed(labels=["a", "b", "c"]), "binary_labels", name="animals-binary")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"labels": ["cat", "cat"]}, ["labels lists cat twice"]),
+        ({"labels": ["cat"]}, ["labels", "at least two classes"]),
+        ({"labels": [True, False]}, ["labels.", "in quotes"]),
+        ({"lables": ["cat"]}, ["unknown key 'lables'", "Did you mean `labels`"]),
+        ({"columns": None}, ["columns", "required"]),
+        ({"columns": {"text": ["text"]}}, ["columns.label or label_from_score"]),
+        ({"columns": {"text": ["label"], "label": "kind"}}, ["'label'", "`text|label`"]),
+        ({"columns": {"text": ["text"], "label": "kind", "corrected": "c"}}, ["columns.noisy"]),
+        ({"split": {"train": "train", "heldout": "validation"}}, ["source.files.validation"]),
+        ({"split": {"all": "train", "share": 1.5}}, ["split"]),
+        ({"label_values": {"cow": [1]}}, ["label_values mentions 'cow'", "cat, dog"]),
+        ({"label_values": {"cat": [1], "dog": ["1"]}}, ["'1' stands for both 'cat' and 'dog'"]),
+        ({"binary_labels": ["cat", "cow"]}, ["binary_labels mentions 'cow'"]),
+        ({"source": {"files": {"train": "a"}, "hub": "a/b", "package": "a==1"}}, ["both `hub`"]),
+        ({"source": {"files": {"train": "a"}, "package": "a"}}, ["source.package"]),
+        ({"source": {"files": {"train": "a"}, "format": "xls"}}, ["source.format", "xls"]),
+    ],
+)
+def test_refusals_name_file_key_and_remedy(tmp_path, keys, words):
+    assert "animals.yaml" in refuse(tmp_path, changed(**keys), *words)
+
+
+def test_key_given_twice(tmp_path):
+    (tmp_path / "animals.yaml").write_text("label: a\nlabel: b\n")
+    with pytest.raises(MemlocError, match=r"animals\.yaml.*label is given twice"):
+        load_task("animals", [tmp_path])
+
+
+def test_broken_yaml_and_missing_file(tmp_path):
+    (tmp_path / "broken.yaml").write_text("label: [a\n")
+    with pytest.raises(MemlocError, match=r"broken\.yaml.*not readable as YAML"):
+        load_task("broken", [tmp_path])
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(MemlocError, match="key: value"):
+        load_task("empty", [tmp_path])
+    write(tmp_path, SPEC)
+    with pytest.raises(MemlocError, match=r"train\.csv, which does not exist"):
+        local_files(
+            load_task("animals", [tmp_path]) | {"source": {"files": {"train": ["train.csv"]}}}
+        )
+
+
+def test_one_mapping_serves_all_spellings(tmp_path):
+    write(tmp_path, changed(label_values={"cat": [0, False, "Felis"], "dog": [1, True]}))
+    names = label_map(load_task("animals", [tmp_path]))
+    for raw in (0, "0", 0.0, False, "False", "false", "Felis", "cat"):
+        assert names[as_text(raw)] == "cat"
+    for raw in (1, "1", 1.0, True, "TRUE", "dog", " dog "):
+        assert names[as_text(raw)] == "dog"
+
+
+def test_text_columns_take_their_first_name(tmp_path):
+    spec = changed(columns={"text": ["question|sentence1", "passage"], "label": "kind"})
+    write(tmp_path, spec)
+    assert text_columns(load_task("animals", [tmp_path])) == ["question", "passage"]

@@ -1,0 +1,114 @@
+"""Depth against generalisation, events, larger models and binarised tasks, on frames by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from depth_tables import LAYERS, TASKS, tables
+from memloc.study import published
+from memloc.summary.correlations import correlations
+from memloc.summary.depth import commonest, depths, main_tasks
+from memloc.summary.spearman import holm
+
+
+def table(*frames, **changed):
+    weights, mcog, events, scores = frames or tables(**changed)
+    return correlations(weights, mcog, 0, events, scores)
+
+
+def only(found, **facts):
+    for name, value in facts.items():
+        found = found[found[name] == value]
+    assert len(found) == 1, facts
+    return found.iloc[0]
+
+
+def test_table_2_of_a_model_and_pooled():
+    weights, mcog, events, scores = tables()
+    found = table(weights, mcog, events, scores)
+    mean = mcog.groupby(["task", "model"])["mcog"].mean()
+    target = scores.set_index(["task", "model"])["validation_scaled"]
+    row = only(found, measure="generalisation", level="bert", a="mcog", b="validation_scaled")
+    wanted = stats.spearmanr(
+        mean.xs("bert", level=1), target.xs("bert", level=1).loc[sorted(TASKS)]
+    )
+    assert math.isclose(row["rho"], wanted.statistic) and math.isclose(row["p"], wanted.pvalue)
+    assert row["n"] == 5 and row["paper_rho"] == 0.80
+    pooled = only(found, measure="generalisation", level="all", a="crossing", b="score")
+    assert pooled["n"] == 10 and pooled["paper_rho"] == 0.75  # models of 4 layers alone
+    assert "generalisation-technique" in set(found["family"])
+
+
+def test_an_event_that_never_happened_is_left_out_and_said():
+    weights, mcog, events, scores = tables()
+    never = events["event"].eq("crossing") & events["model"].eq("opt") & events["task"].eq("rte")
+    events.loc[never, "layer"] = "none"
+    row = only(table(weights, mcog, events, scores),
+               measure="generalisation", level="opt", a="crossing", b="score")  # fmt: skip
+    assert row["n"] == 4 and "1 left out" in row["note"]
+
+
+def test_events_of_centroids_and_probes():
+    found = table()
+    part = found[found["measure"] == "events"]
+    assert set(part["level"]) == {"all", *LAYERS} and len(part) == 8
+    assert only(part, level="all", a="crossing")["paper_rho"] == 0.84
+    assert part.loc[part["level"] != "all", "paper_rho"].isna().all()
+
+
+def test_a_deeper_model_against_each_and_their_mean():
+    found = table()
+    part = found[found["measure"] == "larger"]
+    assert set(part["a"]) == {"opt-1.3b"} and set(part["b"]) == {"bert", "opt", "mean of others"}
+    assert only(part, level="mcog:swapping", b="opt")["paper_rho"] == 0.87
+    assert only(part, level="initiation", b="mean of others")["paper_rho"] == 0.15
+    assert only(part, level="mcog:retraining", b="bert")["n"] == 5
+    assert table(models=("bert", "opt"))["measure"].ne("larger").all()
+
+
+def test_binarised_tasks_enter_their_own_comparison_alone():
+    three = ("sst5", "emotion", "trec")
+    frames = tables(tasks=(*TASKS, *(f"{t}-binary" for t in three)))
+    found, mcog = table(*frames), frames[1]
+    assert only(found, measure="generalisation", level="bert", a="mcog", b="score")["n"] == 5
+    row = only(found, measure="binarised", level="mcog:swapping")
+    wide = mcog[mcog["technique"] == "swapping"].set_index(["task", "model"])["mcog"]
+    change = [wide[f"{t}-binary", m] - wide[t, m] for t in three for m in LAYERS]
+    assert row["n"] == 9 and math.isclose(row["mean_difference"], np.mean(change))
+    assert math.isclose(row["mean_absolute_difference"], np.abs(change).mean())
+    assert row["paper_mean_difference"] == -0.05
+    assert only(found, measure="binarised", level="crossing")["n"] == 3  # means over models
+
+
+def test_holm_is_within_each_family():
+    found = table()
+    part = found[found["family"] == "generalisation"]
+    assert len(part) == 3 * 2 * 4
+    assert np.allclose(part["p_holm"], holm(part["p"])) and (part["p_holm"] >= part["p"]).all()
+
+
+def test_what_was_not_run_gives_no_rows():
+    weights, mcog, events, scores = tables()
+    alone = correlations(weights, mcog, 0)
+    assert set(alone["measure"]) == {"mcog", "layer_weights", "larger"}
+    half = correlations(weights, mcog, 0, None, scores)
+    assert set(half.loc[half["family"] == "generalisation", "a"]) == {"mcog"}
+    assert "generalisation" not in set(correlations(weights, mcog, 0, events)["measure"])
+
+
+@pytest.mark.parametrize("key,values", published.TABLE_2.items())
+def test_the_papers_table_is_whole(key, values):
+    assert len(values) == len(published.MODELS) and all(0 < value < 1 for value in values)
+    assert published.table_2(*key, "pythia") == values[-1]
+    assert math.isnan(published.table_2(*key, "minilm"))
+
+
+def test_helpers():
+    assert main_tasks(["trec", "trec-binary", "own-binary"]) == ["trec", "own-binary"]
+    assert commonest(pd.Series(LAYERS)) == ["bert", "opt"]
+    _, mcog, events, _ = tables(models=("bert",))
+    found = depths(mcog, events)
+    assert next(iter(found)) == "mcog" and "crossing" in found and len(found) == len(TASKS)

@@ -1,0 +1,16 @@
+"""Examples to swap windows for."""
+
+import torch
+
+from memloc.data.tokens import Examples
+from tiny import random_ids
+
+
+def examples(rows=24, seed=3):
+    generator = torch.Generator().manual_seed(seed)
+    return Examples(
+        ids=random_ids(rows, seed),
+        labels=torch.randint(0, 3, (rows,), generator=generator),
+        noisy=torch.arange(rows) % 3 == 0,
+        index=torch.randperm(rows, generator=generator) + 100,
+    )

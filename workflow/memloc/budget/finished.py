@@ -1,0 +1,155 @@
+"""Predicted against actual: what finished jobs took, beside what the cost model said."""
+
+import csv
+import glob
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memloc.budget.budget import HOUR
+from memloc.budget.model import CostModel, Finished, Job
+from memloc.budget.rates import cpu_threads
+from memloc.budget.stages import stage_of
+from memloc.store.files import read_json
+from memloc.study.control import PAIR
+
+COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hours", "ratio"]
+READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
+
+KEPT = ("recipe", "reading")  # of a job's record
+# What techniques localise in, below a task's and a model's folder: the wildcard `setup`.
+SETUPS = rf"seed\d+(?:/epoch\d+)?|control/{PAIR}"
+WILDCARD = re.compile(r"{(\w+)[^}]*}")
+
+
+def finished_jobs(
+    patterns: Mapping[str, tuple[str, Sequence[str]]],
+    at_most: int | None = READ_AT_MOST,
+    root: str | Path = ".",
+) -> list[Finished]:
+    """Jobs whose benchmark file exists: the job, its device, its seconds, and when it ended.
+
+    `patterns`: rule -> its benchmark file and the records that may lie beside its results, all
+    with {wildcards}. Seconds are the benchmark's, or the record's where a resumed job took more.
+    """
+    found = []
+    for rule, (benchmark, records) in patterns.items():
+        files = list(_matching(benchmark, Path(root)))
+        step = max(1, math.ceil(len(files) / at_most)) if at_most else 1
+        for path, wildcards in files[::step]:
+            seconds = _seconds(path)
+            if seconds is None:
+                continue
+            record = _record(records, wildcards, Path(root))
+            seconds = max(seconds, record.get("seconds") or 0.0)
+            said = {key: record[key] for key in KEPT if record.get(key)}
+            job = Job(rule, wildcards, threads=cpu_threads(record.get("device")), record=said)
+            found.append((job, record.get("device"), seconds, path.stat().st_mtime))
+    return found
+
+
+def compare(
+    predicted: Iterable[Mapping[str, Any]], finished: Iterable[Finished]
+) -> list[dict[str, Any]]:
+    """A row per stage and model that has finished jobs (COLUMNS); hours are wall-clock.
+
+    `predicted`: stage rows of results/budget.tsv; the prediction is scaled to the jobs that
+    finished, so that a run in its middle can be compared too.
+    """
+    actual: dict[tuple[str, str], list[float]] = {}
+    for job, _, seconds, _ in finished:
+        stage = stage_of(job.rule) or job.rule
+        model = job.wildcards.get("model") if stage != "figures" else None
+        actual.setdefault((stage, model or "all"), []).append(seconds)
+    rows = []
+    for row in predicted:
+        seconds = actual.get((row["stage"], row["model"]))
+        if row["kind"] != "stage" or not seconds:
+            continue
+        jobs = int(float(row["jobs"]))
+        hours = float(row["hours"]) * len(seconds) / jobs
+        took = sum(seconds) / HOUR
+        names = {"stage": row["stage"], "model": row["model"], "jobs": jobs}
+        names |= {"finished": len(seconds), "predicted_hours": hours, "actual_hours": took}
+        rows.append(names | {"ratio": took / hours if hours else float("nan")})
+    return rows
+
+
+def second_half(
+    finished: Sequence[Finished],
+    model_of: Callable[[list[Finished]], CostModel],
+    by_stage: bool = True,
+) -> dict[str, tuple[float, float]]:
+    """Per stage, seconds predicted and actual of the later half of the jobs. Under "all": the sum.
+
+    `model_of(finished)` makes a CostModel, which the earlier half calibrates: that of each stage's
+    jobs (`by_stage`; stages with a single job are left out), or of all jobs' seconds in the order
+    they ended, where a stage may have no earlier job to learn from.
+    """
+    first, later = (_halves_by_stage if by_stage else _halves_in_time)(finished)
+    model: CostModel = model_of(first)
+    sums: dict[str, tuple[float, float]] = {}
+    for job, _, seconds, _ in later:
+        for name in (stage_of(job.rule) or job.rule, "all"):
+            predicted, actual = sums.get(name, (0.0, 0.0))
+            sums[name] = (predicted + model.estimate(job).seconds, actual + seconds)
+    return sums
+
+
+def _halves_by_stage(finished: Sequence[Finished]) -> tuple[list[Finished], list[Finished]]:
+    first: list[Finished] = []
+    later: list[Finished] = []
+    for stage in dict.fromkeys(stage_of(job.rule) for job, *_ in finished):
+        own = sorted((f for f in finished if stage_of(f[0].rule) == stage), key=lambda f: f[3])
+        half = (len(own) + 1) // 2
+        first, later = first + own[:half], later + own[half:]
+    return first, later
+
+
+def _halves_in_time(finished: Sequence[Finished]) -> tuple[list[Finished], list[Finished]]:
+    """Jobs that ended while half of all seconds were spent, and the others."""
+    ordered = sorted(finished, key=lambda f: f[3])
+    half, spent = sum(seconds for _, _, seconds, _ in ordered) / 2, 0.0
+    for place, (_, _, seconds, _) in enumerate(ordered):
+        spent += seconds
+        if spent > half:
+            return ordered[: place + 1], ordered[place + 1 :]
+    return ordered, []
+
+
+def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Existing files of a pattern with their wildcards, in the order of their names."""
+    expression, seen = "", set()
+    for number, piece in enumerate(WILDCARD.split(pattern)):
+        if number % 2 == 0:
+            expression += re.escape(piece)
+        else:
+            allowed = SETUPS if piece == "setup" else "[^/]+"
+            expression += f"(?P={piece})" if piece in seen else f"(?P<{piece}>{allowed})"
+            seen.add(piece)
+    wide = WILDCARD.sub(lambda found: "**" if found[1] == "setup" else "*", pattern)
+    for name in sorted(glob.glob(wide, root_dir=root, recursive=True)):
+        match = re.fullmatch(expression, name)
+        if match:
+            yield root / name, match.groupdict()
+
+
+def _seconds(path: Path) -> float | None:
+    """Wall-clock seconds of a benchmark file; None where it holds none."""
+    with open(path, newline="") as file:
+        values = [row.get("s") for row in csv.DictReader(file, delimiter="\t")]
+    try:
+        return float(values[-1]) if values else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _record(patterns: Sequence[str], wildcards: Mapping[str, str], root: Path) -> dict[str, Any]:
+    """The first provenance record of a job that exists; empty without one."""
+    for pattern in patterns:
+        path = root / WILDCARD.sub(lambda match: wildcards[match[1]], pattern)
+        if path.is_file():
+            return read_json(path)
+    return {}

@@ -1,0 +1,222 @@
+"""Splits, subsets and perturbed labels: what the data seed decides (section 3; Table 1).
+
+One data seed fixes all of it for every model seed. The purposes (split, subset, labels) have
+streams of their own, so that e.g. another ratio leaves the split as it is.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from memloc.errors import MemlocError
+from memloc.seeds import derive
+from memloc.store.files import sha256, write_provenance
+from memloc.store.tables import write_table
+from memloc.study.tasks import RESERVED
+
+logger = logging.getLogger(__name__)
+
+
+def perturb_file(
+    source: str | Path,
+    output: str | Path,
+    *,
+    task: str,
+    labels: list[str],
+    share: float | None,
+    natural: bool,
+    ratio: float,
+    data_seed: int,
+    max_train: int | None = None,
+    max_heldout: int | None = None,
+) -> None:
+    """Write ``perturbed.parquet`` and its provenance from a retrieved table.
+
+    Columns: split (train, validation, test), index (row of the retrieved table), the texts,
+    original_label, label, noisy. `share`: size of the training part where the source has one
+    split only; `natural`: the task brings its own noise, so nothing is flipped.
+    """
+    settings = {"ratio": None if natural else ratio, "data_seed": data_seed, "share": share}
+    settings |= {"max_train": max_train, "max_heldout": max_heldout}
+    frame = pd.read_parquet(source).reset_index(names="index")
+    frame = split_rows(frame, share, data_seed, max_train, max_heldout)
+    frame = _own_noise(frame, task) if natural else perturb(frame, labels, ratio, data_seed, task)
+    frame = frame[["split", "index", *_texts(frame), "original_label", "label", "noisy"]]
+    facts = describe(frame, labels)
+    if facts["clean"] <= facts["noisy"]:
+        logger.warning(
+            "%s: %d noisy and %d clean training rows: layer retraining, which holds out as many "
+            "clean rows as there are noisy ones, has none left to train on",
+            *(task, facts["noisy"], facts["clean"]),
+        )
+    write_table(frame, output)
+    write_provenance(output, task=task, source_sha256=sha256(source), **settings, **facts)
+    logger.info("%s: %s", task, facts)
+
+
+# --- splits --------------------------------------------------------------------------------
+
+
+def split_rows(
+    frame: pd.DataFrame,
+    share: float | None,
+    data_seed: int,
+    max_train: int | None = None,
+    max_heldout: int | None = None,
+) -> pd.DataFrame:
+    """Rows with split train, validation or test; order within a split is the source's.
+
+    A split "all" gives int(share * n) shuffled rows to training, the rest is held out. Subsets
+    are drawn next. The held-out part is then shuffled and halved; validation gets the smaller
+    half of an odd number.
+    """
+    if "all" in set(frame["split"]):
+        order = _generator(data_seed, "split").permutation(len(frame))
+        n_train = int(share * len(frame))
+        train, heldout = order[:n_train], order[n_train:]
+    else:
+        train = np.flatnonzero(frame["split"] == "train")
+        heldout = np.flatnonzero(frame["split"] == "heldout")
+    train = _subset(train, max_train, data_seed, "max_train")
+    heldout = _subset(heldout, max_heldout, data_seed, "max_heldout")
+    heldout = _generator(data_seed, "halves").permutation(heldout)
+    parts = {"train": train}
+    parts["validation"], parts["test"] = np.split(heldout, [len(heldout) // 2])
+    for name, rows in parts.items():
+        if not len(rows):
+            limit = ", or raise data.max_heldout" if max_heldout is not None else ""
+            raise MemlocError(f"split {name}: no rows. Add rows{limit}.")
+    whole = [frame.iloc[np.sort(rows)].assign(split=name) for name, rows in parts.items()]
+    return _true_heldout(pd.concat(whole, ignore_index=True))
+
+
+def _subset(rows: np.ndarray, most: int | None, seed: int, purpose: str) -> np.ndarray:
+    if most is None or len(rows) <= most:
+        return rows
+    return _generator(seed, purpose).choice(rows, most, replace=False)
+
+
+def _true_heldout(frame: pd.DataFrame) -> pd.DataFrame:
+    """With natural noise and a split of our own, held-out rows too must carry true labels."""
+    if "noisy" not in frame:
+        return frame
+    wrong = (frame["split"] != "train") & frame["noisy"]
+    corrected = wrong & frame["original_label"].notna()
+    frame.loc[corrected, "label"] = frame.loc[corrected, "original_label"]
+    frame.loc[wrong, "noisy"] = False
+    return frame[~(wrong & ~corrected)].reset_index(drop=True)
+
+
+# --- labels --------------------------------------------------------------------------------
+
+
+def perturb(
+    frame: pd.DataFrame, labels: list[str], ratio: float, data_seed: int, task: str
+) -> pd.DataFrame:
+    """Give int(ratio * n) training rows of each class a label drawn uniformly from the others.
+
+    Adds original_label and noisy; validation and test rows keep their labels. Raises
+    MemlocError for a ratio outside (0, 1), a label outside `labels`, and a class too small.
+    """
+    if not 0 < ratio < 1:
+        raise MemlocError(
+            f"config key perturbation.ratio: {ratio} is not between 0 and 1. The paper uses 0.15."
+        )
+    unknown = sorted(set(frame["label"]) - set(labels))
+    if unknown:
+        raise MemlocError(
+            f"task {task}: label {unknown[0]!r} is not among {', '.join(labels)}. Add it to labels "
+            "in the task file, or leave its rows out with filters.drop_labels."
+        )
+    original = frame["label"].to_numpy(dtype=object)
+    changed = original.copy()
+    training = (frame["split"] == "train").to_numpy()
+    for name in labels:
+        rows = np.flatnonzero(training & (original == name))
+        n_noisy = int(ratio * len(rows))
+        if n_noisy == 0:
+            raise MemlocError(
+                f"task {task}: class {name!r} has {len(rows)} training examples, too few to "
+                f"perturb {ratio:.0%} of them (at least {int(np.ceil(1 / ratio))} are needed). "
+                "Raise perturbation.ratio or data.max_train, or leave the class out with "
+                "filters.drop_labels."
+            )
+        stream = _generator(data_seed, "perturbation", name)
+        chosen = stream.permutation(rows)[:n_noisy]
+        others = np.array([other for other in labels if other != name], dtype=object)
+        changed[chosen] = others[stream.integers(len(others), size=n_noisy)]
+    return frame.assign(original_label=original, label=changed, noisy=changed != original)
+
+
+def _own_noise(frame: pd.DataFrame, task: str) -> pd.DataFrame:
+    noisy = frame["noisy"].sum()
+    if noisy == 0 or noisy == (frame["split"] == "train").sum():
+        raise MemlocError(
+            f"task {task}: columns.noisy marks {noisy} training rows. Memorisation is measured on "
+            "noisy against clean rows: mark some, not none or all; or remove columns.noisy to have "
+            "labels perturbed."
+        )
+    return frame
+
+
+# --- facts ---------------------------------------------------------------------------------
+
+
+def describe(frame: pd.DataFrame, labels: list[str]) -> dict[str, Any]:
+    """Counts for provenance and tasks.tsv: sizes, noise, labels, duplicates."""
+    train = frame[frame["split"] == "train"]
+    return {
+        "rows": {
+            name: int((frame["split"] == name).sum()) for name in ("train", "validation", "test")
+        },
+        "noisy": int(train["noisy"].sum()),
+        "clean": int((~train["noisy"]).sum()),
+        "noisy_uncorrected": int(train["original_label"].isna().sum()),
+        "noisy_by_original_label": _by(train, "original_label", labels),
+        "noisy_by_label": _by(train, "label", labels),
+        "label_counts": {name: int((train["label"] == name).sum()) for name in labels},
+        **duplicates(frame),
+    }
+
+
+def duplicates(frame: pd.DataFrame) -> dict[str, int]:
+    """Count rows with exactly the same texts.
+
+    train_repeats: training rows that repeat an earlier one. heldout_in_train: held-out rows
+    whose texts are in training too. conflicting: training rows whose texts occur with more
+    than one label, which cannot all be memorised; conflicting_before: the same of the original
+    labels (rows without one left out).
+    """
+    texts = _texts(frame)
+    train, heldout = frame[frame["split"] == "train"], frame[frame["split"] != "train"]
+    known = set(train[texts].itertuples(index=False, name=None))
+    return {
+        "train_repeats": int(train.duplicated(texts).sum()),
+        "heldout_in_train": sum(
+            row in known for row in heldout[texts].itertuples(index=False, name=None)
+        ),
+        "conflicting": _conflicts(train, texts, "label"),
+        "conflicting_before": _conflicts(
+            train.dropna(subset="original_label"), texts, "original_label"
+        ),
+    }
+
+
+def _conflicts(train: pd.DataFrame, texts: list[str], column: str) -> int:
+    return int((train.groupby(texts, sort=False)[column].transform("nunique") > 1).sum())
+
+
+def _by(train: pd.DataFrame, column: str, labels: list[str]) -> dict[str, int]:
+    noisy = train[train["noisy"]]
+    return {name: int((noisy[column] == name).sum()) for name in labels}
+
+
+def _texts(frame: pd.DataFrame) -> list[str]:
+    return [name for name in frame if name not in RESERVED]
+
+
+def _generator(seed: int, *purpose: str) -> np.random.Generator:
+    return np.random.default_rng(derive(seed, *purpose))

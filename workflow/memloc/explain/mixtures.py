@@ -1,0 +1,106 @@
+"""Pooled states of theta_M2 and of its mixtures with theta_O, all from one pass (section 5)."""
+
+from collections.abc import Mapping
+
+import torch
+from transformers import PreTrainedModel
+
+from memloc.data.tokens import Examples, token_batches
+from memloc.errors import MemlocError
+from memloc.machine.device import autocast
+from memloc.models.layer_stack import Entry, LayerStack
+from memloc.models.load import find_layers
+from memloc.models.pooled_states import pooling_position
+
+Choice = tuple[bool, ...]  # of each layer, whether it is theta_O's
+
+
+def half_choices(n_layers: int) -> dict[str, Choice]:
+    """theta_M2 itself, and with theta_O's bottom and top half of the layers.
+
+    Of an odd number of layers the middle one stays theta_M2's, so that both halves are as large.
+    """
+    half = max(1, n_layers // 2)
+    layers = range(n_layers)
+    return {
+        "trained": tuple(False for _ in layers),
+        "bottom": tuple(layer < half for layer in layers),
+        "top": tuple(layer >= n_layers - half for layer in layers),
+    }
+
+
+class Mixer:
+    """theta_M2 (`memorised`) with layers of theta_O (`original`), several mixtures at once.
+
+    Mixtures travel together as far as they share their layers: for the two halves 2.5 L calls of a
+    layer instead of 3 L.
+    """
+
+    def __init__(
+        self, memorised: PreTrainedModel, original: PreTrainedModel, choices: Mapping[str, Choice]
+    ):
+        self.stack = LayerStack(memorised)
+        self.theirs = find_layers(original)
+        self.choices = dict(choices)
+        self.position = pooling_position(memorised)
+
+    @torch.no_grad()
+    def pooled(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Pooled states (mixtures, layers 1..L, rows, width) of one batch, float32."""
+        entry = self.stack.enter(inputs)
+        rows = torch.arange(entry.rows, device=entry.hidden.device)
+        last = inputs["attention_mask"].sum(1) - 1
+        places = last if self.position == "last" else torch.zeros_like(rows)
+        states: dict[Choice, torch.Tensor] = {(): entry.hidden}
+        layers = []
+        for number in range(len(self.theirs)):
+            states = self._through(number, states, entry)
+            layers.append(
+                torch.stack(
+                    [states[c[: number + 1]][rows, places].float() for c in self.choices.values()]
+                )
+            )
+        return torch.stack(layers, 1)
+
+    def _through(
+        self, number: int, states: dict[Choice, torch.Tensor], entry: Entry
+    ) -> dict[Choice, torch.Tensor]:
+        """States after layer `number` (0-based), by the choices made up to there."""
+        grown: dict[Choice, torch.Tensor] = {}
+        for theirs, layer in ((False, self.stack.layers[number]), (True, self.theirs[number])):
+            branches = dict.fromkeys(
+                c[: number + 1] for c in self.choices.values() if c[number] == theirs
+            )
+            if branches:
+                given = torch.cat([states[branch[:-1]] for branch in branches])
+                hidden = self.stack.call(number, layer, given, entry)
+                grown |= zip(branches, hidden.split(entry.rows), strict=True)
+        return grown
+
+
+def mixed_states(
+    mixer: Mixer,
+    examples: Examples,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    """Fill `out` (mixtures, layers, n, width), on the CPU, and return it.
+
+    Examples are batched by length. Raises MemlocError for a state that is not finite.
+    """
+    device = mixer.stack.model.device
+    for rows, inputs in token_batches(examples, batch_tokens, pad_id, device, "hidden states"):
+        with autocast(precision, device):
+            states = mixer.pooled(inputs).cpu()
+        wrong = (~states.isfinite().all(-1)).nonzero()
+        if len(wrong):
+            mixture, layer, row = wrong[0].tolist()
+            raise MemlocError(
+                f"the hidden state of example {examples.index[rows][row].item()} after layer "
+                f"{layer + 1} is not finite ({list(mixer.choices)[mixture]} layers); the model's "
+                "weights or its training are at fault"
+            )
+        out[:, :, rows] = states
+    return out

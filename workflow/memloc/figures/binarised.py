@@ -1,0 +1,62 @@
+"""Figures 19 and 20: tasks with all their classes beside the same tasks with two (Appendix C)."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from memloc.figures.panels import grid_of, technique_label
+from memloc.figures.style import look, task_styles
+from memloc.summary.depth import BINARY, CENTROID_EVENTS, depths
+
+COLUMNS = 3
+TITLES = {"crossing": "crossing", "initiation": "classification initiation"}
+
+
+def binarised(mcog, events, tasks):
+    """A panel per quantity, a row per task: filled with all classes, open with two.
+
+    Marks are means over models, bars their standard deviation.
+    """
+    frame = depths(mcog, events)
+    styles = task_styles(tasks)
+    names = [name for name in styles if f"{name}{BINARY}" in styles]
+    quantities = [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]
+    columns = min(COLUMNS, len(quantities))
+    rows = -(-len(quantities) // columns)
+    with look():
+        height = 0.3 * len(names) + 0.6
+        figure, grid = grid_of(rows, columns, 2.0, height, sharey=True)
+        figure.set_size_inches(max(4.4, 2.0 * columns + 1.0), height * rows + 0.6)
+        panels = list(grid.flat)
+        for axes, quantity in zip(panels, quantities, strict=False):
+            over = frame[quantity].groupby(level="task").agg(["mean", "std"])
+            for height_of, name in enumerate(names):
+                for task, offset, fill in ((name, -0.14, None), (f"{name}{BINARY}", 0.14, "none")):
+                    if task in over.index and not pd.isna(over.loc[task, "mean"]):
+                        mean, sd = over.loc[task]
+                        axes.errorbar(
+                            mean, height_of + offset, xerr=None if pd.isna(sd) else sd, ls="",
+                            color=styles[name].colour, marker=styles[name].marker, mfc=fill,
+                            elinewidth=0.9, capsize=1.5,
+                        )  # fmt: skip
+            axes.set_yticks(range(len(names)), [styles[name].label for name in names])
+            axes.set_ylim(len(names) - 0.5, -0.5)
+            technique = quantity.removeprefix("mcog:")
+            axes.set_title(TITLES.get(quantity) or f"M-CoG, {technique_label(technique)}")
+            axes.set_xlabel("layer")
+        for axes in panels[len(quantities) :]:
+            axes.set_visible(False)
+        marks = dict(color="#333333", marker="o", ls="")
+        handles = [
+            plt.Line2D([], [], label="all classes", **marks),
+            plt.Line2D([], [], label="two classes", mfc="none", **marks),
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _binarised(given):
+    events = given.read("events") if "events" in given.tables else None
+    return binarised(given.read("mcog"), events, given.tasks)
+
+
+DRAW = {"binarised": _binarised}

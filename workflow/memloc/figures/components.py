@@ -1,0 +1,62 @@
+"""Attention and feed-forward blocks swapped apart: their matrices, and their layers' errors."""
+
+import matplotlib.pyplot as plt
+
+from memloc.figures.layers import matrix
+from memloc.figures.panels import label_lowest, label_of, open_panels
+from memloc.figures.style import LAYER_WIDTH, layer_ticks, look, task_styles
+
+LABELS = {"layer": "whole layer", "attention": "attention", "mlp": "feed-forward"}
+LINES = {"layer": ("o", "-"), "attention": ("^", "--"), "mlp": ("s", ":")}
+
+
+def component_curves(frame, tasks, models, model):
+    """A panel per task: mean memorisation error by layer when whole layers or blocks are swapped.
+
+    Errors aren't normalised, so that heights compare; bands are one standard deviation over seeds.
+    """
+    chosen = frame[frame["model"] == model]
+    styles = task_styles(tasks)
+    names = [t for t in styles if t in set(chosen["task"])]
+    components = [c for c in LABELS if c in set(chosen["component"])]
+    n_layers = int(chosen["layer"].max())
+    width = max(2.2, LAYER_WIDTH * n_layers)
+    with look():
+        figure, panels, columns = open_panels(
+            len(names), 4 if width < 3 else 2, width, 1.6, sharex=True, sharey=True
+        )
+        for axes, name in zip(panels, names, strict=True):
+            for component in components:
+                part = chosen[(chosen["task"] == name) & (chosen["component"] == component)]
+                _line(axes, part.sort_values("layer"), styles[name].colour, component)
+            axes.set_title(styles[name].label, color=styles[name].colour)
+            layer_ticks(axes.xaxis, n_layers)
+        panels[0].set_ylim(bottom=0)  # once all is drawn: panels share the axis
+        label_lowest(panels, columns, "layer")
+        figure.supylabel("mean memorisation\nerror", fontsize=8)
+        handles = [
+            plt.Line2D([], [], color="#333333", marker=LINES[c][0], ls=LINES[c][1], label=LABELS[c])
+            for c in components
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        figure.suptitle(label_of(models, model), fontsize=10)
+    return figure
+
+
+def _line(axes, part, colour, component):
+    marker, line = LINES[component]
+    mean, sd = part["weight_raw"], part["sd_raw"].fillna(0)
+    axes.plot(part["layer"], mean, color=colour, marker=marker, ls=line, ms=3)
+    axes.fill_between(part["layer"], mean - sd, mean + sd, color=colour, alpha=0.12, linewidth=0)
+
+
+def _matrix(given):
+    names = label_of(given.tasks, given.task), label_of(given.models, given.model)
+    return matrix(given.read("runs"), *names, f"{LABELS[given.chosen['component']]} swapped")
+
+
+def _curves(given):
+    return component_curves(given.read("components"), given.tasks, given.models, given.model)
+
+
+DRAW = {"component_matrix": _matrix, "components": _curves}

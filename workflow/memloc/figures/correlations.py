@@ -1,0 +1,76 @@
+"""Figures 8 and 9: rank correlations between techniques and between models."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+
+from memloc.figures.panels import label_of, present, technique_label
+from memloc.figures.style import look
+from memloc.study.techniques import TECHNIQUES
+
+
+def correlation_maps(frame, measure, tasks, models):
+    """Figures 8 and 9: Spearman's rho between techniques and between models, a panel each.
+
+    `frame` is the summary's correlations table; a pair without a rho shows its note instead. A
+    level with nothing to compare has no panel.
+    """
+    chosen = frame[frame["measure"] == measure]
+    levels = [level for level in ("technique", "model") if (chosen["level"] == level).any()]
+    with look():
+        sizes = []
+        grids = []
+        for level in levels:
+            part = chosen[chosen["level"] == level]
+            names = present(
+                TECHNIQUES if level == "technique" else models, [*part["a"], *part["b"]]
+            )
+            values = pd.DataFrame(np.nan, index=names, columns=names)
+            for row in part.itertuples():
+                rho = pd.to_numeric(row.rho, errors="coerce")
+                values.loc[row.a, row.b] = values.loc[row.b, row.a] = rho
+            notes = part.loc[pd.to_numeric(part["rho"], errors="coerce").isna()]
+            grids.append((level, values, notes))
+            sizes.append(max(len(names), 2))
+        size = 0.75 * sum(sizes) + 1.6 * len(levels), 0.75 * max(sizes) + 1.1
+        figure, axes_row = plt.subplots(
+            1, len(levels), figsize=size, squeeze=False, width_ratios=sizes
+        )  # fmt: skip
+        for axes, (level, values, notes) in zip(axes_row[0], grids, strict=True):
+            labels = [
+                technique_label(name, short=True)
+                if level == "technique"
+                else label_of(models, name)
+                for name in values
+            ]
+            sns.heatmap(
+                values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", square=True,
+                annot=True, fmt=".2f", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
+                xticklabels=labels, yticklabels=labels,
+            )  # fmt: skip
+            _cell_notes(axes, notes, list(values))
+            axes.set_facecolor("#eeeeee")
+            axes.grid(visible=False)
+            axes.tick_params(length=0)
+            axes.set_xticklabels(labels, rotation=30, ha="right")
+            axes.set_yticklabels(labels, rotation=0)
+            axes.set_title(f"between {level}s")
+    return figure
+
+
+def _cell_notes(axes, notes, names):
+    """Write why a pair has no number into its two cells, one word a line to fit."""
+    for row in notes[notes["a"] != notes["b"]].itertuples():
+        text = str(row.note).replace("n too", "n\N{NO-BREAK SPACE}too").replace(" ", "\n")
+        for x, y in ((row.a, row.b), (row.b, row.a)):
+            place = names.index(x) + 0.5, names.index(y) + 0.5
+            axes.text(*place, text, ha="center", va="center", fontsize=6, color="#444444")
+
+
+def _correlations(given):
+    frame, measure = given.read("correlations"), given.chosen["measure"]
+    return correlation_maps(frame, measure, given.tasks, given.models)
+
+
+DRAW = {"correlations": _correlations}

@@ -1,0 +1,100 @@
+"""Table 2 as a figure: correlations of depth with generalisation, ours beside the paper's."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from memloc.figures.panels import grid_of, label_lowest, label_of, present
+from memloc.figures.style import look
+
+WORDS = {
+    "crossing": "crossing", "probing-memorisation": "mem. » gen.", "mcog": "M-CoG",
+    "initiation": "initiation", "probing-initiation": "probes 90 %",
+    "score": "generalisation score", "validation_scaled": "validation score", "all": "all models",
+}  # fmt: skip
+OURS, PAPER = "#111111", "#c2410c"
+FAMILIES = ("generalisation", "events")
+COLUMNS = 3
+
+
+def rows_of(frame):
+    """The quantities of a figure from top to bottom: (a, b) and how to write them."""
+    found = {}
+    for row in frame.itertuples():
+        others = "" if row.measure == "generalisation" else f" / {WORDS[row.b]}"
+        found.setdefault((row.b if row.measure == "generalisation" else "events", row.a, row.b),
+                         WORDS[row.a] + others)  # fmt: skip
+    order = ["score", "validation_scaled", "events"]
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+
+
+def depth_correlations(frame, models):
+    """A panel per level (all models, each model), a row per pair of quantities."""
+    chosen = frame[frame["family"].isin(FAMILIES)]
+    rows = rows_of(chosen)
+    levels = present(["all", *models], chosen["level"])
+    columns = min(COLUMNS, len(levels))
+    lines = -(-len(levels) // columns)
+    with look():
+        height = 0.21 * len(rows) + 0.5
+        figure, grid = grid_of(lines, columns, 2.1, height, sharex=True, sharey=True)
+        figure.set_size_inches(max(4.6, 1.8 * columns + 1.5), height * lines + 0.7)
+        panels = list(grid.flat)
+        for axes, level in zip(panels, levels, strict=False):
+            _panel(axes, chosen[chosen["level"] == level], list(rows))
+            axes.set_title(WORDS.get(level) or label_of(models, level))
+            axes.set_yticks(range(len(rows)), list(rows.values()))
+        for axes in panels[len(levels) :]:
+            axes.set_visible(False)
+        label_lowest(panels[: len(levels)], columns, "Spearman's ρ")
+        _groups(panels[::columns], rows)
+        figure.legend(handles=_legend(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def _panel(axes, part, order):
+    for row in part.itertuples():
+        kind = row.b if row.measure == "generalisation" else "events"
+        place = order.index((kind, row.a, row.b))
+        if pd.isna(row.rho):
+            axes.text(
+                -0.95, place, row.note.split(";")[0], va="center", fontsize=6, color="#555555"
+            )
+        else:
+            if not pd.isna(row.ci_low):
+                axes.plot([row.ci_low, row.ci_high], [place, place], color=OURS, lw=1.2)
+            axes.plot(row.rho, place, "o", color=OURS)
+        if not pd.isna(row.paper_rho):
+            axes.plot(row.paper_rho, place, "D", mfc="none", mec=PAPER, mew=1.1)
+    axes.axvline(0, color="#555555", lw=0.8, ls=":")
+    axes.set_xlim(-1.05, 1.05)
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    kinds = [key[0] for key in order]
+    for edge in range(1, len(order)):
+        if kinds[edge] != kinds[edge - 1]:
+            axes.axhline(edge - 0.5, color="#bbbbbb", lw=0.8)
+
+
+def _groups(panels, rows):
+    """Which measure of generalisation a block of rows belongs to, left of the first panels."""
+    kinds = [key[0] for key in rows]
+    for axes in panels:
+        for kind in [k for k in dict.fromkeys(kinds) if k != "events"]:
+            middle = sum(i for i, k in enumerate(kinds) if k == kind) / kinds.count(kind)
+            text = WORDS[kind].replace(" score", "\nscore")
+            axes.annotate(
+                text, (0, middle), xytext=(-92, 0), xycoords=("axes fraction", "data"),
+                textcoords="offset points", rotation=90, ha="center", va="center", fontsize=7,
+                color="#555555",
+            )  # fmt: skip
+
+
+def _legend():
+    return [
+        plt.Line2D([], [], marker="o", color=OURS, label="this run, 95 % interval"),
+        plt.Line2D([], [], marker="D", mfc="none", mec=PAPER, ls="", label="the paper's"),
+    ]
+
+
+DRAW = {
+    "depth_correlations": lambda given: depth_correlations(given.read("correlations"), given.models)
+}

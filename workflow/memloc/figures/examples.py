@@ -1,0 +1,63 @@
+"""Where single examples sit: their smallest reverting windows, and single layers that revert."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+
+from memloc.figures.panels import label_of
+from memloc.figures.style import look, task_styles
+
+PANELS = {
+    "length": "layers of the smallest window\nthat reverts an example",
+    "layer": "layer that reverts\nan example alone",
+}
+
+
+def percent(value):
+    """A share as a whole percentage; below half a percent, but not nothing, it is "<1"."""
+    return "" if value == 0 else "<1" if value < 0.005 else f"{100 * value:.0f}"
+
+
+def example_maps(frame, tasks, models, model):
+    """A row per task: shares of memorised noisy examples, in percent, by length and by layer.
+
+    Rows of the left panel sum to 100; an example can be reverted by several layers alone, or none.
+    """
+    chosen = frame[frame["model"] == model]
+    styles = task_styles(tasks)
+    names = [t for t in styles if t in set(chosen["task"])]
+    with look():
+        grids = {}
+        for kind in PANELS:
+            part = chosen[chosen["kind"] == kind].assign(value=chosen["value"].astype(str))
+            values = list(dict.fromkeys(part["value"]))
+            grids[kind] = part.pivot(index="task", columns="value", values="share").loc[
+                names, values
+            ]
+        most = max(np.nan_to_num(grid.to_numpy(float)).max() for grid in grids.values())
+        widths = [grid.shape[1] for grid in grids.values()]
+        size = 0.3 * sum(widths) + 2.2, 0.27 * len(names) + 1.6
+        figure, row = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=widths)
+        for axes, (kind, grid) in zip(row, grids.items(), strict=True):
+            values = grid.to_numpy(float)
+            sns.heatmap(
+                values, ax=axes, vmin=0, vmax=max(most, 0.01), cmap="YlGnBu",
+                linewidths=0.4, cbar=False,
+                annot=np.vectorize(percent, otypes=[str])(np.nan_to_num(values)), fmt="",
+                annot_kws={"size": 6}, xticklabels=False, yticklabels=False,
+            )  # fmt: skip
+            axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns), fontsize=7)
+            axes.set_yticks(np.arange(len(names)) + 0.5, [styles[n].label for n in names])
+            axes.tick_params(length=0, rotation=0)
+            axes.grid(visible=False)
+            axes.set_xlabel(PANELS[kind])
+            axes.set_ylabel("")
+        figure.suptitle(f"{label_of(models, model)}: % of memorised noisy examples", fontsize=9)
+    return figure
+
+
+def _examples(given):
+    return example_maps(given.read("example_shares"), given.tasks, given.models, given.model)
+
+
+DRAW = {"examples": _examples}

@@ -1,0 +1,142 @@
+"""Figures 6 and 7: the memorisation centre of gravity, of all and averaged."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from memloc.figures.panels import grid_of, label_of, offsets_of, present, technique_label
+from memloc.figures.style import LAYER_WIDTH, layer_ticks, look, task_styles, technique_mark
+from memloc.study.techniques import TECHNIQUES
+
+
+def mcog(frame, weights, tasks, models):
+    """Figure 6 for every technique and model: tasks from top to bottom, M-CoG on the layer axis."""
+    styles = task_styles(tasks)
+    names = [t for t in styles if t in set(frame["task"])]
+    techniques = present(TECHNIQUES, frame["technique"])
+    columns = present(models, frame["model"])
+    depth = weights.groupby("model")["layer"].max()
+    with look():
+        height = 0.19 * len(names) + 0.5
+        width = max(2.5, LAYER_WIDTH * np.ptp(mcog_limits(frame, int(depth.max()))))
+        figure, grid = grid_of(len(techniques), len(columns), width, height, sharey=True)
+        figure.set_size_inches(max(3.6, width * len(columns) + 1.2), height * len(techniques) + 0.8)
+        for row, technique in zip(grid, techniques, strict=True):
+            for axes, model in zip(row, columns, strict=True):
+                part = frame[(frame["technique"] == technique) & (frame["model"] == model)]
+                _dots(axes, part.set_index("task"), names, styles)
+                peers = frame[frame["model"].map(depth) == depth[model]]
+                _mcog_axis(axes, int(depth[model]), peers, names, styles)
+                if len(techniques) > 1:
+                    axes.set_title(
+                        f"{label_of(models, model)} · {technique_label(technique)}", fontsize=8
+                    )
+                else:
+                    axes.set_title(label_of(models, model))
+        for axes in grid[-1]:
+            axes.set_xlabel("M-CoG (layer)")
+        if len(techniques) == 1:
+            figure.suptitle(technique_label(techniques[0]), fontsize=9)
+    return figure
+
+
+def _dots(axes, part, names, styles, offset=0.0, **marks):
+    for height, name in enumerate(names):
+        if name not in part.index:
+            continue
+        centre, sd = part.loc[name, "mcog"], part.loc[name, "sd"]
+        look_of = {"color": styles[name].colour, "marker": styles[name].marker} | marks
+        if np.isnan(centre):
+            inside = axes.get_yaxis_transform()  # x from 0 to 1 of the axes, which aren't final yet
+            axes.text(0.01, height, "undefined", va="center", fontsize=6, transform=inside)
+            continue
+        axes.errorbar(
+            centre, height + offset, xerr=None if np.isnan(sd) else sd, ls="", elinewidth=1,
+            capsize=1.5, **look_of,
+        )  # fmt: skip
+
+
+def mcog_limits(frame, n_layers):
+    """The part of the layer axis 1..L that M-CoGs and their spread need: at least three layers."""
+    sd = frame["sd"].fillna(0)
+    middle = (n_layers + 1) / 2
+    low = min((frame["mcog"] - sd).min(), middle - 1.5) - 0.2
+    high = max((frame["mcog"] + sd).max(), middle + 1.5) + 0.2
+    return max(0.8, low), min(n_layers + 0.2, high)
+
+
+def _mcog_axis(axes, n_layers, frame, names, styles):
+    low, high = mcog_limits(frame, n_layers)
+    layer_ticks(axes.xaxis, n_layers)
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(names)), [styles[n].label for n in names])
+    axes.axvline((n_layers + 1) / 2, color="#555555", lw=0.8, ls=":")
+
+
+def mcog_averages(frame, weights, tasks, models):
+    """Figure 7: M-CoG averaged over models, per technique (left), and over techniques, per model.
+
+    The mean over techniques is that of the paper's, where any was run. Only models of the commonest
+    number of layers enter, since layers of others aren't comparable. Bars are standard deviations
+    over what was averaged.
+    """
+    styles = task_styles(tasks)
+    depth = weights.groupby("model")["layer"].max()
+    n_layers = int(depth.mode().iloc[0])
+    frame = frame[frame["model"].map(depth) == n_layers].dropna(subset="mcog")
+    names = [t for t in styles if t in set(frame["task"])]
+    ours, paper = set(frame["technique"]), {t.name for t in TECHNIQUES.values() if t.paper}
+    over = ours & paper or ours
+    averaged = "mean over techniques" if over == ours else "mean over the paper's techniques"
+    panels = [
+        ("technique", "mean over models", technique_label, technique_mark, TECHNIQUES),
+        ("model", averaged, lambda m: label_of(models, m), None, models),
+    ]
+    means = [
+        part.groupby([by, "task"])["mcog"].agg(mcog="mean", sd="std")
+        for by, part in (
+            ("technique", frame),
+            ("model", frame[frame["technique"].isin(over)]),
+        )
+    ]
+    spread = pd.concat(means)
+    with look():
+        row = max(0.38, 0.09 * max(len(ours), frame["model"].nunique()))
+        figure, grid = grid_of(1, 2, 3.6, row * len(names) + 1.2, sharey=True)
+        for axes, mean, (by, title, label, mark, order) in zip(grid[0], means, panels, strict=True):
+            entries = present(order, mean.index.get_level_values(by))
+            handles = []
+            for i, (entry, offset) in enumerate(
+                zip(
+                    entries,
+                    offsets_of(len(entries), 0.62 if len(entries) <= 4 else 0.76),
+                    strict=True,
+                )
+            ):
+                if mark:
+                    marks = dict(zip(("color", "marker"), mark(entry)[:2], strict=True))
+                else:
+                    shade = str(0.6 * i / max(1, len(entries) - 1))
+                    marks = {"color": shade, "marker": "os^DvP"[i % 6]}
+                bars = mean.loc[entry]
+                _dots(axes, bars, names, styles, offset, **marks)
+                handles.append(plt.Line2D([], [], label=label(entry), ls="", **marks))
+            _mcog_axis(axes, n_layers, spread, names, styles)
+            for edge in range(1, len(names)):
+                axes.axhline(edge - 0.5, color="#cccccc", lw=0.6)
+            axes.grid(axis="y", visible=False)
+            axes.set_title(title)
+            axes.set_xlabel("M-CoG (layer)")
+            side = "left" if by == "technique" else "right"
+            figure.legend(handles=handles, loc=f"outside lower {side}", ncols=2, columnspacing=1)
+    return figure
+
+
+def _drawn_by(function):
+    return lambda given: function(
+        given.read("mcog"), given.read("layer_weights"), given.tasks, given.models
+    )
+
+
+DRAW = {"mcog": _drawn_by(mcog), "mcog_averages": _drawn_by(mcog_averages)}

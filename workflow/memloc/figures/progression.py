@@ -1,0 +1,89 @@
+"""Figure of the progression: depth of memorisation by epoch, beside how much is memorised."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from memloc.figures.panels import (
+    handles_of,
+    label_lowest,
+    label_of,
+    open_panels,
+    present,
+    technique_label,
+)
+from memloc.figures.style import layer_ticks, look, task_styles
+from memloc.summary.progression import ACCURACY, EVENT, MCOG
+
+EVENT_TITLES = {"crossing": "Crossing", "initiation": "Classification initiation"}
+ACCURACY_LINES = {"noisy_accuracy": ("noisy examples", "-"), "clean_accuracy": ("clean", "--")}
+
+
+def panels_of(frame):
+    """(measure, names, title) of each panel: accuracies, every technique's M-CoG, events."""
+    found = [(ACCURACY, list(ACCURACY_LINES), "Accuracy in training")]
+    of = {measure: list(dict.fromkeys(part["name"])) for measure, part in frame.groupby("measure")}
+    found += [(MCOG, [name], f"M-CoG: {technique_label(name)}") for name in of.get(MCOG, [])]
+    found += [
+        (EVENT, [name], title) for name, title in EVENT_TITLES.items() if name in of.get(EVENT, [])
+    ]
+    return found
+
+
+def progression(frame, tasks, models, model, n_layers):
+    """A panel per quantity, a line per task; epochs on a logarithmic axis, bars: sd.
+
+    Where a quantity is undefined or an event never happened there is no point.
+    """
+    chosen = frame[frame["model"] == model].copy()
+    chosen["value"] = pd.to_numeric(chosen["value"], errors="coerce")
+    styles = task_styles(tasks)
+    names = [task for task in styles if task in present(tasks, chosen["task"])]
+    contents = panels_of(chosen)
+    ticks = sorted(set(chosen["epoch"]))
+    with look():
+        figure, panels, columns = open_panels(len(contents), 3, 2.25, 1.9, foot=0.8)
+        for axes, (measure, quantities, title) in zip(panels, contents, strict=True):
+            for task in names:
+                for quantity in quantities:
+                    part = chosen[
+                        (chosen["task"] == task)
+                        & (chosen["measure"] == measure)
+                        & (chosen["name"] == quantity)
+                    ].sort_values("epoch")
+                    line = ACCURACY_LINES[quantity][1] if measure == ACCURACY else "-"
+                    style = styles[task]
+                    axes.errorbar(
+                        part["epoch"], part["value"], yerr=part["sd"].fillna(0), ls=line,
+                        color=style.colour, marker=style.marker, ms=3.5, elinewidth=0.7,
+                    )  # fmt: skip
+            if measure == ACCURACY:
+                axes.set_ylim(-0.03, 1.05)
+            else:
+                axes.set_ylim(0.5, n_layers + 0.5)
+                layer_ticks(axes.yaxis, n_layers)
+            asked = chosen["measure"].eq(measure) & chosen["name"].isin(quantities)
+            if chosen.loc[asked, "value"].isna().all():
+                axes.text(0.5, 0.5, "never", ha="center", transform=axes.transAxes, color="#555555")
+            axes.set_xscale("log")
+            axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
+            axes.set_xticks(ticks, [str(tick) for tick in ticks])
+            axes.minorticks_off()
+            axes.set_title(title)
+        label_lowest(panels, columns, "epoch")
+        figure.supylabel("layer, or accuracy", fontsize=8)
+        handles = handles_of(names, styles) + [
+            plt.Line2D([], [], color="#333333", ls=line, label=label)
+            for label, line in ACCURACY_LINES.values()
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
+        figure.suptitle(label_of(models, model), fontsize=10)
+    return figure
+
+
+def _progression(given):
+    weights = given.read("layer_weights")
+    n_layers = int(weights.loc[weights["model"] == given.model, "layer"].max())
+    return progression(given.read("progression"), given.tasks, given.models, given.model, n_layers)
+
+
+DRAW = {"progression": _progression}

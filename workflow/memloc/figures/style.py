@@ -1,0 +1,153 @@
+"""How every figure looks: a colour and marker per task, a line per model, files without dates.
+
+Colours come in families, one per task category, that stay apart under the common forms of colour
+blindness; within a family shades differ in lightness, and the marker tells tasks apart without any
+colour. Tasks of the paper keep their style whichever of them a run covers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+from PIL import Image
+
+from memloc.store.files import atomic
+from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
+
+matplotlib.use("Agg")  # jobs draw to files, with or without a display
+
+# category: heading and shades (each at least 3:1 against white)
+GROUPS = {
+    "nlu": ("NLU", ("#0b2f66", "#0072b2", "#3d9bdc", "#5a4fcf", "#6f8fb3")),
+    "sentiment": ("Sentiment", ("#8c4a00", "#d17a00", "#b08d2c")),
+    "hate": ("Hate speech", ("#8b1a4f", "#d6457f")),
+    "topic": ("Topic classification", ("#00532f", "#009e73", "#5f9c7c")),
+    "other": ("Other tasks", ("#222222", "#6b6b6b", "#8a7a6d")),
+}
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p", "h", "<", ">", "d", "8")
+PAPER = {  # task: shade within its group, marker
+    "wic": (0, "o"), "rte": (1, "X"), "mrpc": (2, "s"), "cola": (3, "h"), "boolq": (4, "D"),
+    "sst2": (0, "d"), "sst5": (1, "^"), "emotion": (2, "P"),
+    "implicithate": (0, "v"), "stormfront": (1, "p"),
+    "reuters": (0, "<"), "trec": (1, "*"),
+}  # fmt: skip
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+METADATA = {
+    "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+
+
+@dataclass(frozen=True)
+class TaskStyle:
+    """Look of one task; `group` is a key of GROUPS."""
+
+    label: str
+    group: str
+    colour: str
+    marker: str
+
+
+def group_of(category: str | None) -> str:
+    """The group of a task file's category; unknown ones are "other"."""
+    return category if category in GROUPS else "other"
+
+
+def task_styles(tasks: Mapping[str, Mapping]) -> dict[str, TaskStyle]:
+    """Styles by task, ordered by group; `tasks` maps names to dicts with category and label.
+
+    Every task has its own (colour, marker). Tasks outside the paper take, in the order given, the
+    first free pair of their group.
+    """
+    groups = {name: group_of(spec.get("category")) for name, spec in tasks.items()}
+    taken = {}
+    for name, group in groups.items():
+        if name in PAPER:
+            shade, marker = PAPER[name]
+            shades = GROUPS[group][1]
+            taken[name] = (shades[shade % len(shades)], marker)
+    for name, group in groups.items():
+        if name not in taken:
+            used = set(taken.values())
+            taken[name] = next(pair for pair in _pairs(group) if pair not in used)
+    order = sorted(groups, key=lambda name: list(GROUPS).index(groups[name]))
+    return {
+        name: TaskStyle(tasks[name].get("label") or name, groups[name], *taken[name])
+        for name in order
+    }
+
+
+def _pairs(group):
+    """(colour, marker) pairs of a group: first along both at once, then every other pair."""
+    shades = GROUPS[group][1]
+    start = list(GROUPS).index(group)  # groups begin with different markers
+    markers = MARKERS[start:] + MARKERS[:start]
+    yield from ((shades[i % len(shades)], marker) for i, marker in enumerate(markers))
+    yield from product(shades, markers)
+
+
+def model_lines(models: Sequence[str]) -> dict[str, object]:
+    """A line style per model, in the configured order."""
+    return {name: LINES[i % len(LINES)] for i, name in enumerate(models)}
+
+
+def technique_mark(name: str):
+    """(colour, marker, line) of a technique where techniques are compared within a task."""
+    return TECHNIQUES[name].mark if name in TECHNIQUES else FALLBACK_MARK
+
+
+def look():
+    """Context manager with the figures' rcParams."""
+    return plt.rc_context(
+        {
+            "font.family": "sans-serif",
+            "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: same glyphs everywhere
+            "font.size": 8,
+            "axes.titlesize": 9,
+            "axes.labelsize": 8,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": "#dddddd",
+            "grid.linewidth": 0.5,
+            "legend.fontsize": 7,
+            "legend.frameon": False,
+            "lines.linewidth": 1.3,
+            "lines.markersize": 4.5,
+            "figure.dpi": 100,
+            "savefig.facecolor": "white",
+            "pdf.fonttype": 42,
+            "figure.constrained_layout.use": True,
+        }
+    )
+
+
+LAYER_WIDTH = 0.17  # inches an axis needs per layer so that all numbers fit
+
+
+def layer_ticks(axis, n_layers: int, first: float = 1) -> None:
+    """Ticks and numbers 1..L on a matplotlib axis whose layer 1 is at `first`."""
+    numbers = range(1, n_layers + 1)
+    axis.set_ticks([n - 1 + first for n in numbers], [str(n) for n in numbers], fontsize=7)
+
+
+def save(figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
+    """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it."""
+    for path in paths:
+        kind = Path(path).suffix[1:]
+        with atomic(path) as draft:
+            figure.savefig(draft, dpi=dpi, metadata=METADATA[kind])
+            if kind == "png":
+                _shrink(draft)
+    plt.close(figure)
+
+
+def _shrink(path) -> None:
+    """Write a PNG again with 256 colours: a third of the size, and no difference one can see."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)

@@ -1,0 +1,103 @@
+"""Half/half splits of the training examples (section 5, footnote 8): which ones a half trains on.
+
+A half follows from the data seed and its own number alone, so that more halves leave the earlier
+ones as they are. Numbers start at 1.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from memloc.errors import MemlocError
+from memloc.seeds import derive
+from memloc.store.files import atomic, sha256, write_provenance
+
+LABEL_COLUMNS = {"original": "original_label", "perturbed": "label"}
+SPLITS = ("random", "pairs")
+
+
+def trained_rows(
+    labels: np.ndarray, half: int, data_seed: int, splits: str = "random", stratify: bool = False
+) -> np.ndarray:
+    """(n,) bool: whether half number `half` trains on each of n examples; n // 2 or one more do.
+
+    `splits`: "random" draws every half on its own, as the paper does; with "pairs" half 2k trains
+    on exactly what half 2k - 1 holds out, so each example is held out once per pair. `stratify`:
+    halve each class (`labels`, (n,)) to within one example, rather than all of them together.
+    """
+    if splits not in SPLITS:
+        raise MemlocError(f"generalisation.splits: {splits!r} is none of {', '.join(SPLITS)}")
+    paired = splits == "pairs"
+    draw = (half + 1) // 2 if paired else half
+    purpose = "half pair" if paired else "half"
+    order = np.random.default_rng(derive(data_seed, purpose, draw)).permutation(len(labels))
+    if stratify:
+        classes = np.unique(labels, return_inverse=True)[1]
+        order = order[np.argsort(classes[order], kind="stable")]
+    trained = np.zeros(len(labels), dtype=bool)
+    trained[order[1::2]] = True  # every second one: neighbours are of one class when stratified
+    return ~trained if paired and half % 2 == 0 else trained
+
+
+def write_half(
+    data: str | Path,
+    output: str | Path,
+    *,
+    task: str,
+    class_names: list[str],
+    half: int,
+    data_seed: int,
+    splits: str,
+    stratify: bool,
+    labels: str,
+) -> None:
+    """Write a half's examples, columns index and trained, from a perturbed.parquet.
+
+    `labels`: those trained on ("original" or "perturbed"); examples that have none are left out.
+    Raises MemlocError when the half would train on no example of a class.
+    """
+    column = LABEL_COLUMNS[labels]
+    frame = pd.read_parquet(data, columns=["split", "index", column])
+    frame = frame[(frame["split"] == "train") & frame[column].notna()]
+    names = frame[column].to_numpy(dtype=object)
+    if len(names) < 2:
+        raise MemlocError(
+            f"task {task}: {len(names)} training examples with {labels} labels can't be halved; "
+            "raise data.max_train or add rows"
+        )
+    trained = trained_rows(names.astype(str), half, data_seed, splits, stratify)
+    _refuse_missing_class(names, trained, class_names, f"task {task}, half {half}", stratify)
+    table = pa.table({"index": frame["index"].to_numpy("int64"), "trained": trained})
+    with atomic(output) as draft:
+        pq.write_table(table, draft, compression="zstd")
+    write_provenance(
+        output,
+        task=task,
+        data_sha256=sha256(data),
+        half=half,
+        data_seed=data_seed,
+        splits=splits,
+        stratify=stratify,
+        labels=labels,
+        n_trained=int(trained.sum()),
+        n_heldout=int((~trained).sum()),
+    )
+
+
+def _refuse_missing_class(
+    names: np.ndarray, trained: np.ndarray, class_names: list[str], where: str, stratify: bool
+) -> None:
+    for name in class_names:
+        among = names == name
+        if among.any() and not (among & trained).any():
+            remedy = (
+                "" if stratify else "set generalisation.stratify: true to halve each class, or "
+            )
+            raise MemlocError(
+                f"{where}: it would train on none of the {int(among.sum())} training examples of "
+                f"class {name!r}; {remedy}leave the class out with filters.drop_labels, or raise "
+                "data.max_train"
+            )

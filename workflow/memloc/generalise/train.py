@@ -1,0 +1,163 @@
+"""One half of a task fine-tuned, and what it predicts for every training example (section 5).
+
+The model is not kept: only the probability it gives to each example's label. A killed job goes on
+after its last finished epoch, as every fine-tuning does.
+"""
+
+import logging
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from memloc.data.examples import Reading
+from memloc.data.tokens import Examples, load_tokenizer
+from memloc.errors import MemlocError
+from memloc.machine.device import device_name, pick_device
+from memloc.models.load import freeze_embeddings, load_pretrained
+from memloc.models.predict import predict_logits
+from memloc.seeds import derive
+from memloc.store.files import atomic, require_space, sha256, write_provenance
+from memloc.training.finetune import check_lengths, identity_of
+from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
+
+logger = logging.getLogger(__name__)
+
+
+class HalfTuning(FineTuning):
+    """Fine-tuning without an evaluation after each epoch: what counts is the end of training."""
+
+    _reached = False
+
+    def _evaluate(self) -> dict[str, float]:
+        return {}
+
+    def _last(self) -> dict[str, str]:
+        return {}
+
+    def _refuse_nonfinite(self, *losses: Any) -> None:
+        try:
+            super()._refuse_nonfinite(*losses)
+        except MemlocError as error:  # what to lower is another setting
+            name = "generalisation.learning_rate"
+            raise MemlocError(str(error).replace("training.learning_rate", name)) from None
+
+    def _report(self, row: dict[str, float]) -> None:
+        epoch, loss, seconds = row["epoch"], row["train_loss"], row["seconds"]
+        logger.info("epoch %d/%d  loss %.4f  (%.1f s)", epoch, self.recipe.epochs, loss, seconds)
+
+
+@dataclass(frozen=True)
+class Half:
+    """A half's number and files: its split, where its predictions go, its partial state."""
+
+    number: int
+    split: Path
+    output: Path
+    scratch: Path
+
+
+def train_half(
+    data: str | Path,
+    pretrained: str | Path,
+    half: Half,
+    labels: str,
+    seed: int,
+    recipe: Recipe,
+    reading: Reading,
+    computing: Computing,
+    code: str,
+) -> None:
+    """Train on one half and write index, trained, probability of every training example.
+
+    `probability` is that of the label trained on ("original" or "perturbed"). Every half has a
+    head, data order and dropout of its own, drawn from the model seed `seed` and its number.
+    """
+    started = time.perf_counter()
+    device = pick_device()
+    computing = computing.on(device)
+    tokenizer = load_tokenizer(pretrained)
+    examples = reading.examples(data, "train", labels, tokenizer)
+    trained = membership(half.split, examples)
+    part, rest = (examples.select(rows.nonzero().flatten()) for rows in (trained, ~trained))
+    corpus = Corpus(part, rest, tokenizer.pad_token_id)
+    seed = derive(seed, "half", half.number)
+    model = load_pretrained(pretrained, reading.class_names, seed)
+    check_lengths(corpus, model, reading.max_length)
+    freeze_embeddings(model)
+    _require_room(model, half.scratch)
+    identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
+    model = model.to(device)
+    run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
+    outcome = run.run()
+    probability = target_probability(model, examples, corpus.pad_id, computing)
+    facts = {
+        "half": half.number,
+        "labels": labels,
+        "seed": seed,
+        "recipe": asdict(recipe),
+        "reading": asdict(reading),
+        "precision": computing.precision,
+        "device": device_name(device),
+        "train_loss": [row["train_loss"] for row in outcome.history],
+        "seconds": time.perf_counter() - started,
+    }
+    write_predictions(half.output, examples, trained, probability, facts)
+    run.clear()
+
+
+def membership(split: str | Path, examples: Examples) -> torch.Tensor:
+    """(n,) bool, in the order of `examples`: which of them the half of file `split` trains on."""
+    frame = pd.read_parquet(split)
+    if frame["index"].tolist() != examples.index.tolist():
+        raise MemlocError(
+            f"{split}: splits other examples than those trained on; delete it to have it made anew"
+        )
+    return torch.tensor(frame["trained"].to_numpy(dtype=bool, copy=True))
+
+
+def target_probability(
+    model: Any, examples: Examples, pad_id: int, computing: Computing
+) -> torch.Tensor:
+    """(n,) float64: the probability of each example's label, in evaluation mode."""
+    size, precision = computing.evaluation_batch_size, computing.precision
+    logits = predict_logits(model, examples, pad_id, size, precision)
+    return logits.double().softmax(-1).gather(1, examples.labels[:, None])[:, 0]
+
+
+def write_predictions(
+    output: Path,
+    examples: Examples,
+    trained: torch.Tensor,
+    probability: torch.Tensor,
+    facts: dict[str, Any],
+) -> None:
+    """Write a half's table, atomically, and its provenance; log what it learnt."""
+    if not probability.isfinite().all():
+        raise MemlocError(
+            f"{output}: the model's predictions aren't numbers after training; lower "
+            "generalisation.learning_rate or use precision: float32"
+        )
+    columns = {"index": examples.index, "trained": trained, "probability": probability}
+    table = pa.table({name: value.numpy() for name, value in columns.items()})
+    with atomic(output) as draft:
+        pq.write_table(table, draft, compression="zstd")
+    write_provenance(output, n_trained=int(trained.sum()), **facts)
+    logger.info(
+        "mean probability of the label: %.3f where trained on (%d examples), %.3f held out (%d)",
+        probability[trained].mean(),
+        int(trained.sum()),
+        probability[~trained].mean(),
+        int((~trained).sum()),
+    )
+
+
+def _require_room(model: torch.nn.Module, scratch: Path) -> None:
+    """Weights and optimiser moments of the epoch saved and the one before."""
+    needed = 24 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    require_space(scratch.parent, needed, "the partial state of this half")

@@ -1,0 +1,259 @@
+"""Layer retraining: theta_M2 with a window's layers reset to theta_P and retrained (section 3.1).
+
+The windows of a job train side by side (`variants`), in groups that fit the device's memory. All
+see the same examples in the same order under the same dropout masks, and each is clipped by the
+norm of its own gradient: a window's result doesn't depend on its companions. A killed job goes
+on from the last finished epoch of its group.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from memloc.data.tokens import Examples, collate
+from memloc.errors import MemlocError
+from memloc.localise.retrain.group import GroupRun, Recipe, Setup
+from memloc.localise.retrain.store import Store
+from memloc.localise.retrain.variants import SharedModel, WindowVariants
+from memloc.localise.sweep import per_example, window_table
+from memloc.machine.device import autocast
+from memloc.machine.memory import (
+    WindowCost,
+    budget_bytes,
+    group_windows,
+    is_out_of_memory,
+    kept_bytes,
+    release,
+    reuse_memory,
+)
+from memloc.models.load import check_compatible, find_layers, layer_parameter_count
+from memloc.models.predict import memorised_share
+from memloc.seeds import derive
+from memloc.windows import Window, all_windows, parse_window, window_name
+
+logger = logging.getLogger(__name__)
+
+
+def parse_windows(spec: str, n_layers: int) -> list[Window]:
+    """The windows a file name asks for: "all", "from-S" (those that start at S) or "S-E".
+
+    Raises MemlocError when the model has no such window.
+    """
+    windows = all_windows(n_layers)
+    if spec == "all":
+        return windows
+    if spec.startswith("from-"):
+        chosen = [window for window in windows if f"from-{window[0]}" == spec]
+        if chosen:
+            return chosen
+        raise MemlocError(
+            f"windows {spec!r}: expected from-START with START in 1..{n_layers} "
+            f"(the model has {n_layers} layers)"
+        )
+    return [parse_window(spec, n_layers)]
+
+
+def split_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
+    """The clean examples to retrain on, and those to evaluate: all noisy ones and as many clean.
+
+    `seed` draws the held-out clean examples. Raises MemlocError when none is left to train on.
+    """
+    noisy, clean = train.noisy.nonzero().flatten(), (~train.noisy).nonzero().flatten()
+    if len(clean) <= len(noisy):
+        raise MemlocError(
+            f"layer retraining: {len(clean)} clean examples, of which {len(noisy)} (as many as "
+            "there are noisy ones) are held out: none is left to retrain on; lower "
+            "perturbation.ratio"
+        )
+    generator = torch.Generator().manual_seed(derive(seed, "retraining held out"))
+    shuffled = clean[torch.randperm(len(clean), generator=generator)]
+    held_out, rest = shuffled[: len(noisy)], shuffled[len(noisy) :]
+    return train.select(rest.sort().values), train.select(
+        torch.cat([noisy, held_out]).sort().values
+    )
+
+
+@dataclass(frozen=True)
+class RetrainResult:
+    """table: a row per window (tables.COLUMNS["windows"]); examples: index, then per window
+    whether the perturbed label was still predicted; facts: what provenance should say."""
+
+    table: pd.DataFrame
+    examples: pd.DataFrame
+    facts: dict[str, Any]
+
+
+class Retraining:
+    """Everything windows are retrained with; `run` does it.
+
+    memorised: theta_M2; pretrained: theta_P; train: the perturbed training split; seed: order and
+    dropout; heldout_seed: the clean examples kept out; scratch: a folder for partial state;
+    identity: what else the result depends on (scratch of another identity is not resumed).
+    """
+
+    def __init__(
+        self,
+        memorised: PreTrainedModel,
+        pretrained: PreTrainedModel,
+        train: Examples,
+        setup: Setup,
+        recipe: Recipe,
+        heldout_seed: int,
+        scratch: str | Path,
+        identity: dict[str, Any],
+    ):
+        check_compatible(memorised, pretrained, "layer retraining")
+        self.setup, self.recipe = setup, recipe
+        self.clean, self.evaluated = split_clean(train, heldout_seed)
+        self.shared = SharedModel(memorised, recipe.train_head, setup.seed)
+        self.initial: nn.ModuleList = find_layers(pretrained)
+        self.store = Store(
+            scratch,
+            {
+                **identity,
+                "recipe": asdict(recipe),
+                "precision": setup.precision,
+                "seed": setup.seed,
+                "heldout_seed": heldout_seed,
+                "device": memorised.device.type,
+            },
+        )
+        reuse_memory()
+
+    def run(
+        self, windows: Sequence[Window], after_epoch: Callable[[int], None] = lambda epoch: None
+    ) -> RetrainResult:
+        """Retrain and evaluate `windows`; `after_epoch` is called when an epoch has been saved."""
+        windows = sorted(windows)
+        memorised = self._memorised_noisy()
+        done = self.store.finished()
+        groups: list[list[Window]] = []
+        waiting = self._groups([w for w in windows if w not in done])
+        while waiting:
+            group = waiting.pop(0)
+            if self._retrain(group, after_epoch):
+                groups.append(group)
+                continue
+            half = len(group) // 2
+            logger.warning(
+                "out of device memory with %d windows (%s to %s): going on with halves",
+                len(group),
+                window_name(group[0]),
+                window_name(group[-1]),
+            )
+            waiting = [group[:half], group[half:], *waiting]
+        return self._result(
+            windows,
+            {
+                "noisy_predicted_before": memorised,
+                "groups": [[window_name(window) for window in group] for group in groups],
+            },
+        )
+
+    def clear(self) -> None:
+        """Forget the partial state, once the results are in place."""
+        self.store.clear()
+
+    def _memorised_noisy(self) -> float:
+        """Share of noisy examples whose label theta_M2 predicts; the errors mean nothing at 0."""
+        if not self.evaluated.noisy.any():
+            raise MemlocError(
+                "layer retraining: there are no noisy examples, so no memorisation error; "
+                "raise perturbation.ratio"
+            )
+        pad_id, precision = self.setup.pad_id, self.setup.precision
+        return memorised_share(self.shared.model, self.evaluated, pad_id, 64, precision)
+
+    # --- groups that fit ---------------------------------------------------------------
+
+    def _groups(self, windows: list[Window]) -> list[list[Window]]:
+        """Windows in groups that train at once; one begun before a kill comes first."""
+        begun = [window for window in self.store.begun() if window in windows]
+        if begun != self.store.begun():
+            begun = []
+        rest = [window for window in windows if window not in begun]
+        groups = group_windows(rest, self._cost(), self._budget()) if rest else []
+        if groups:
+            logger.info(
+                "%d windows in %d group(s) of at most %d",
+                len(rest),
+                len(groups),
+                max(len(group) for group in groups),
+            )
+        return ([begun] if begun else []) + groups
+
+    def _budget(self) -> float:
+        return budget_bytes(self.shared.model.device, self.setup.memory_mb)
+
+    def _cost(self) -> WindowCost:
+        """What a window costs, measured on the longest batch there will be."""
+        longest = sorted(self.clean.ids, key=len)[-self.recipe.batch_size :]
+        inputs = collate(longest, self.setup.pad_id, self.shared.model.device)
+        with autocast(self.setup.precision, self.shared.model.device):
+            cost = measure_cost(self.shared, self.initial, inputs)
+        logger.info(
+            "a layer of a window takes %.1f MB to train and %.1f MB of activations",
+            16e-6 * cost.layer,
+            1e-6 * cost.activation,
+        )
+        return cost
+
+    def _retrain(self, group: list[Window], after_epoch: Callable[[int], None]) -> bool:
+        """Retrain one group and store its results; False when the device's memory ran out."""
+        device = self.shared.model.device
+        try:
+            run = GroupRun(self.shared, self.initial, group, self.clean, self.setup, self.recipe)
+            run.train(self.store, after_epoch)
+            kept = run.kept(self.evaluated)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(group) == 1:
+                raise MemlocError(
+                    f"window {window_name(group[0])} alone doesn't fit the memory of {device}: "
+                    "lower retraining.batch_size or data.max_length, or use a larger device"
+                ) from None
+            failed = True
+        else:
+            self.store.finish({window: kept[:, i] for i, window in enumerate(group)})
+            failed = False
+        finally:
+            run = None
+        if failed:  # only here is nothing referred to by the exception any more
+            release(device)
+        return not failed
+
+    # --- tables ------------------------------------------------------------------------
+
+    def _result(self, windows: list[Window], facts: dict[str, Any]) -> RetrainResult:
+        finished = self.store.finished()
+        kept = torch.stack([finished[window] for window in windows], dim=1)
+        table = window_table(windows, kept, self.evaluated.noisy, self.shared.n_layers)
+        if table["noisy_error_normalised"].isna().all() and (1, self.shared.n_layers) in windows:
+            logger.warning("the window of all layers has no error: normalised errors are undefined")
+        return RetrainResult(table, per_example(windows, kept, self.evaluated), facts)
+
+
+def measure_cost(
+    shared: SharedModel, initial: nn.ModuleList, inputs: dict[str, torch.Tensor]
+) -> WindowCost:
+    """What a window costs when it trains on batches like `inputs`, seen in a forward pass."""
+    model, n_layers = shared.model, shared.n_layers
+    probe = WindowVariants(shared, initial, [(1, n_layers)])
+    model.train()
+    kept = kept_bytes(
+        partial(probe.logits, inputs), [*probe.parameters().values(), *model.parameters()]
+    )
+    model.eval()
+    tail = sum(stack.numel() for stack in probe.tail.values())
+    probe = None
+    release(model.device)
+    return WindowCost(n_layers, layer_parameter_count(model), tail, kept / n_layers)

@@ -1,0 +1,134 @@
+"""Partial state of layer retraining: results of finished windows, and the epoch reached."""
+
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from memloc.store.drafts import remove_scratch, settle
+from memloc.store.files import (
+    DiskFull,
+    atomic,
+    read_json,
+    read_state,
+    readable,
+    write_json,
+)
+from memloc.windows import Window, window_name
+
+logger = logging.getLogger(__name__)
+
+
+class Store:
+    """A scratch folder of one job; content of another `identity` is thrown away.
+
+    finished.safetensors: per window a bool tensor over the evaluated examples; group/: stacked
+    weights, moments and schedule of the one group that is being trained.
+    """
+
+    def __init__(self, folder: str | Path, identity: dict[str, Any]):
+        self.folder, self.identity = Path(folder), identity
+        settle(self.folder / "group")
+        known = self.folder / "identity.json"
+        if known.exists() and read_state(known) != identity:
+            logger.info("%s holds no run with these settings: starting anew", self.folder)
+            self.clear()
+        write_json(known, identity)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        remove_scratch(self.folder)
+
+    def finished(self) -> dict[Window, torch.Tensor]:
+        """Per finished window, whether each evaluated example kept its label."""
+        path = self.folder / "finished.safetensors"
+        if not path.exists():
+            return {}
+        return {_window(name): kept for name, kept in load_file(path).items()}
+
+    def finish(self, kept: Mapping[Window, torch.Tensor]) -> None:
+        """Add the results of a group and drop its state."""
+        everything = {**self.finished(), **kept}
+        with atomic(self.folder / "finished.safetensors") as draft:
+            save_file({window_name(w): k.contiguous() for w, k in everything.items()}, draft)
+        shutil.rmtree(self.folder / "group", ignore_errors=True)
+
+    def begun(self) -> list[Window]:
+        """Windows of the group whose epochs are partly done."""
+        state = read_state(self.folder / "group" / "state.json")
+        return [_window(name) for name in state["windows"]] if state else []
+
+    def save(
+        self,
+        epoch: int,
+        windows: Sequence[Window],
+        stacks: Mapping[str, torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+        schedule: torch.optim.lr_scheduler.LRScheduler,
+    ) -> None:
+        """Save a group after an epoch; a full disk costs the safety net, not the run."""
+        needed = 3.1 * sum(stack.nbytes for stack in stacks.values())
+        if shutil.disk_usage(self.folder).free < 2 * needed:
+            self._unsaved(needed)
+            return
+        moments = {
+            f"{number}.{key}": value
+            for number, slot in optimizer.state_dict()["state"].items()
+            for key, value in slot.items()
+        }
+        names = [window_name(window) for window in windows]
+        facts = {"windows": names, "epoch": epoch, "schedule": schedule.state_dict()}
+        try:
+            with atomic(self.folder / "group") as draft:
+                draft.mkdir()
+                save_file({name: s.detach() for name, s in stacks.items()}, draft / "w.safetensors")
+                save_file(moments, draft / "m.safetensors")
+                write_json(draft / "state.json", facts)
+        except DiskFull:  # others filled it meanwhile
+            self._unsaved(needed)
+
+    def _unsaved(self, needed: float) -> None:
+        logger.warning(
+            "%s: %s free are too few to save %s per epoch: a killed job would repeat its epochs "
+            "since the last one saved",
+            self.folder,
+            readable(shutil.disk_usage(self.folder).free),
+            readable(needed),
+        )
+
+    def load(
+        self,
+        windows: Sequence[Window],
+        stacks: Mapping[str, torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+        schedule: torch.optim.lr_scheduler.LRScheduler,
+    ) -> int:
+        """Put the saved state of these very windows in place; the epochs done (0: none)."""
+        if self.begun() != list(windows):
+            return 0
+        group = self.folder / "group"
+        facts = read_json(group / "state.json")
+        saved = load_file(group / "w.safetensors")
+        with torch.no_grad():
+            for name, stack in stacks.items():
+                stack.copy_(saved[name])
+        schedule.load_state_dict(facts["schedule"])
+        content = optimizer.state_dict()
+        content["state"] = {}
+        for name, value in load_file(group / "m.safetensors").items():
+            number, _, key = name.partition(".")
+            content["state"].setdefault(int(number), {})[key] = value
+        for part, rate in zip(content["param_groups"], schedule.get_last_lr(), strict=True):
+            part["lr"] = rate
+        optimizer.load_state_dict(content)
+        logger.info("resuming %d window(s) after epoch %d", len(windows), facts["epoch"])
+        return facts["epoch"]
+
+
+def _window(name: str) -> Window:
+    start, end = name.split("-")
+    return int(start), int(end)

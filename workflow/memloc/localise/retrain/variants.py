@@ -1,0 +1,207 @@
+"""Variants of one model, one per window, that own the window's layers and share all others.
+
+A window's variant is theta_M2 whose layers start..end are its own, stacked with those of the
+other windows that hold the same layer. One sweep over the layers serves them all: the shared
+prefix once and without gradients, open windows through their own layers, closed windows through
+the shared ones, which gradients cross without leaving any behind.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from memloc.errors import MemlocError
+from memloc.localise.retrain.dropout import Masks
+from memloc.localise.retrain.folded import Folded, Unfoldable
+from memloc.localise.retrain.folded_layers import can_fold, can_pick, run_folded, run_mapped, wave
+from memloc.models.layer_stack import Entry, LayerStack
+from memloc.models.load import find_layers, freeze_embeddings, toy_inputs
+from memloc.windows import Window
+
+logger = logging.getLogger(__name__)
+
+
+class SharedModel:
+    """theta_M2, frozen, taken apart; what all groups of windows have in common.
+
+    own_head: every window also owns what follows layer L (final norm, pooler, head), starting
+    from theta_M2's. `folds` says whether its layers can be folded (else torch.func.vmap).
+    """
+
+    def __init__(self, model: PreTrainedModel, own_head: bool, seed: int):
+        self.model = model
+        self.tail = tail_names(model) if own_head else []
+        model.requires_grad_(False).eval()
+        self.stack = LayerStack(model)
+        self.masks = Masks(seed, model.device)
+        self.folds = can_fold(self.stack)
+        if not self.folds:
+            logger.warning("layers of %s can't be folded: using vmap", type(model).__name__)
+        self.read = self._tokens_read() if self.folds else None
+
+    def _tokens_read(self) -> Callable[[dict[str, Tensor]], Tensor] | None:
+        """Which tokens' last states make the logits: each row's first or last, or None: unknown.
+
+        Layer L has to be whole for those alone. Seen in the gradient of a toy batch's logits.
+        """
+        inputs = toy_inputs(self.model, rows=3)
+        entry = self.stack.enter(inputs)
+        with torch.enable_grad():
+            hidden = (entry.hidden + wave(entry.hidden)).requires_grad_()
+            (gradient,) = torch.autograd.grad(self.stack.leave(hidden, entry).sum(), hidden)
+        read = (gradient != 0).any(-1).flatten().nonzero().flatten()
+        for where in (first_tokens, last_tokens):
+            if torch.equal(read, where(inputs)) and can_pick(self.stack, where):
+                return where
+        return None
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.stack.layers)
+
+
+def first_tokens(inputs: dict[str, Tensor]) -> Tensor:
+    """Numbers of each row's first token in the flattened (rows, tokens)."""
+    rows, tokens = inputs["input_ids"].shape
+    return torch.arange(rows, device=inputs["input_ids"].device) * tokens
+
+
+def last_tokens(inputs: dict[str, Tensor]) -> Tensor:
+    """Numbers of each row's last real token in the flattened (rows, tokens)."""
+    return first_tokens(inputs) + inputs["attention_mask"].sum(1) - 1
+
+
+def tail_names(model: PreTrainedModel) -> list[str]:
+    """Names of the parameters that come after layer L in a forward pass."""
+    wanted = {name: p.requires_grad for name, p in model.named_parameters()}
+    freeze_embeddings(model)
+    in_layers = {id(p) for p in find_layers(model).parameters()}
+    names = [n for n, p in model.named_parameters() if p.requires_grad and id(p) not in in_layers]
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(wanted[name])
+    return names
+
+
+class WindowVariants:
+    """The variants of `windows`, their own layers starting as `initial`'s (theta_P)."""
+
+    def __init__(self, shared: SharedModel, initial: nn.ModuleList, windows: Sequence[Window]):
+        self.shared, self.windows = shared, sorted(windows)
+        self.members = [
+            [window for window in self.windows if window[0] <= number <= window[1]]
+            for number in range(1, shared.n_layers + 1)
+        ]
+        self.weights = [
+            _stacked(dict(layer.named_parameters()), len(members))
+            for layer, members in zip(initial, self.members, strict=True)
+        ]
+        own = dict(shared.model.named_parameters())
+        self.tail = _stacked({name: own[name] for name in shared.tail}, len(self.windows))
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Every stack (windows, ...) by a name of its own."""
+        named = {f"tail.{name}": stack for name, stack in self.tail.items()}
+        for number, stacks in enumerate(self.weights, start=1):
+            named |= {f"{number}.{name}": stack for name, stack in stacks.items()}
+        return named
+
+    def gradients(self) -> dict[Window, list[Tensor]]:
+        """Per window its own gradients, as views into the stacks' (to measure and scale)."""
+        rows: dict[Window, list[Tensor]] = {window: [] for window in self.windows}
+        for members, stacks in [
+            *zip(self.members, self.weights, strict=True),
+            (self.windows, self.tail),
+        ]:
+            for stack in stacks.values():
+                if stack.grad is not None:
+                    for window, row in zip(members, stack.grad.unbind(), strict=True):
+                        rows[window].append(row)
+        return rows
+
+    def logits(self, inputs: dict[str, Tensor]) -> Tensor:
+        """(windows, rows, classes) of a batch; dropout (if training) by the masks' present step."""
+        shared = self.shared
+        shared.masks.enter(0)
+        with torch.no_grad(), Folded(1, {}, shared.masks):
+            entry = shared.stack.enter(inputs)
+        states = self._sweep(entry)
+        hidden = torch.cat([states[window] for window in self.windows])
+        return self._leave(hidden, entry).float().unflatten(0, (len(self.windows), -1))
+
+    def _sweep(self, entry: Entry) -> dict[Window, Tensor]:
+        """Every window's state (rows, tokens, width) after layer L."""
+        prefix = entry.hidden
+        open_: dict[Window, Tensor] = {}
+        closed: dict[Window, Tensor] = {}
+        for number, members in enumerate(self.members, start=1):
+            closed |= {window: state for window, state in open_.items() if window[1] < number}
+            closed = self._through(number, closed, entry, own=False)
+            starting = {window: open_.get(window, prefix) for window in members}
+            if self.windows[-1][0] > number:  # windows are ordered by start
+                with torch.no_grad():
+                    prefix = run_folded(
+                        self.shared.stack, number - 1, {}, prefix, entry, self.shared.masks
+                    )
+            open_ = self._through(number, starting, entry, own=True)
+        return closed | open_
+
+    def _through(
+        self, number: int, states: dict[Window, Tensor], entry: Entry, own: bool
+    ) -> dict[Window, Tensor]:
+        """States through layer `number`, the windows' own (their stack's order) or the shared."""
+        if not states:
+            return states
+        shared = self.shared
+        hidden = torch.cat(list(states.values()))
+        weights = self.weights[number - 1] if own else {}
+        passing = (shared.stack, number - 1, weights, hidden, entry, shared.masks)
+        if own and not shared.folds:
+            after = run_mapped(*passing)
+        else:
+            last = number == shared.n_layers and shared.read is not None
+            after = run_folded(*passing, wanted=shared.read(entry.inputs) if last else None)
+        return dict(zip(states, after.split(entry.rows), strict=True))
+
+    def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:
+        shared = self.shared
+        model = shared.model
+        named = dict(model.named_parameters())
+        own = {id(named[name]): stack for name, stack in self.tail.items()}
+        shared.masks.enter(0)
+        with _after_layers(shared, lambda: shared.masks.enter(shared.n_layers + 1)):
+            try:
+                with Folded(len(self.windows), own, shared.masks):
+                    return shared.stack.leave(hidden, entry)
+            except Unfoldable as error:
+                raise MemlocError(
+                    f"retraining.train_head: the head of {type(model).__name__} can't be copied "
+                    f"per window ({error}); set it to false"
+                ) from None
+
+
+def _stacked(parameters: dict[str, Tensor], copies: int) -> dict[str, Tensor]:
+    if not copies:
+        return {}
+    return {
+        name: p.detach()
+        .expand(copies, *p.shape)
+        .clone(memory_format=torch.contiguous_format)
+        .requires_grad_()
+        for name, p in parameters.items()
+    }
+
+
+class _after_layers:
+    """Within it, `call` runs whenever the last layer has been passed."""
+
+    def __init__(self, shared: SharedModel, call: Callable[[], None]):
+        self.layer, self.call = shared.stack.layers[-1], call
+
+    def __enter__(self) -> None:
+        self.hook = self.layer.register_forward_hook(lambda *_: self.call())
+
+    def __exit__(self, *_: object) -> None:
+        self.hook.remove()

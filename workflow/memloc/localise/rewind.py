@@ -1,0 +1,63 @@
+"""Layer rewinding: theta_M2 with the layers of a window as they were earlier in its own run.
+
+The definition. Every window of consecutive layers of theta_M2 is set back to a rewinding point:
+theta_P, the pre-trained weights that the run started from, or theta_M1, the first epoch at which
+(nearly) all of training was predicted rightly. Head, embeddings and final norm stay theta_M2's,
+nothing is trained, and the memorisation error counts as in layer swapping: what a window's later
+training is needed for. Rewinding to theta_P takes away what was learnt of the task as well, so its
+clean error must be read beside it (layer retraining, which trains it anew, is the remedy).
+Rewinding to theta_M1 asks where memories were moved or strengthened after they were made: little
+may change at all, and where theta_M1 was never reached it is theta_M2 itself and nothing does;
+without any error the layer weights are undefined.
+
+The source. Zhang, Bengio and Singer (2022), Are All Layers Created Equal?, set single layers back
+to their initial and to earlier values; Stephenson et al. (2021), On the geometry of generalization
+and memorization in deep neural networks, undo the memorisation of wrong labels that way, and Maini
+et al. (2023), Can Neural Network Memorization Be Localized?, compare layers by it. Windows, and
+errors against the perturbed labels, are those of Dankers and Titov (2024), section 3.1.
+"""
+
+from pathlib import Path
+
+from transformers import PreTrainedModel
+
+from memloc.data.examples import Reading, check_pair
+from memloc.errors import MemlocError
+from memloc.localise.swap import Swapper
+from memloc.localise.sweep import Measuring, WindowFiles, measure_checkpoints
+from memloc.models.load import load_finetuned, load_pretrained
+
+POINTS = ("pretrained", "memorised")  # theta_P and theta_M1
+
+
+class Rewinder(Swapper):
+    """theta_M2 and an earlier checkpoint of its run, ready to be mixed by windows."""
+
+    name = "layer rewinding"
+
+
+def load_point(folder: str | Path, point: str, reading: Reading, seed: int) -> PreTrainedModel:
+    """The rewinding point "pretrained" (theta_P; its fresh head is never used) or "memorised"."""
+    if point not in POINTS:
+        raise MemlocError(f"rewinding point {point!r} is unknown; there are {', '.join(POINTS)}")
+    if point == "pretrained":
+        return load_pretrained(folder, reading.class_names, seed)
+    return load_finetuned(folder)
+
+
+def rewind_checkpoints(
+    data: str | Path,
+    memorised: str | Path,
+    earlier: str | Path,
+    point: str,
+    files: WindowFiles,
+    measuring: Measuring,
+) -> None:
+    """Set every window of theta_M2 (`memorised`) back to `earlier` and write the tables."""
+
+    def rewinder(model: PreTrainedModel) -> Swapper:
+        donor = load_point(earlier, point, measuring.reading, measuring.seed)
+        return Rewinder(model, donor.to(model.device))
+
+    check_pair([memorised, earlier])
+    measure_checkpoints(data, memorised, rewinder, files, measuring, point=point)

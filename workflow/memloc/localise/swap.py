@@ -1,0 +1,119 @@
+"""Layer swapping: theta_M2 with the layers of a window taken from theta_O (section 3.1).
+
+All L(L+1)/2 windows run in one sweep over the layers. At every layer three kinds of states
+exist: the untouched prefix, windows still open (in theta_O since their start) and windows
+already closed (back in theta_M2); states of a kind go through the layer as one batch.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from memloc.data.examples import check_pair
+from memloc.data.tokens import Examples
+from memloc.localise.sweep import (
+    Measuring,
+    SweepResult,
+    WindowFiles,
+    measure_checkpoints,
+    window_errors,
+)
+from memloc.models.blocks import LAYER, keep_component
+from memloc.models.layer_stack import Entry, LayerStack
+from memloc.models.load import check_compatible, find_layers, load_finetuned
+from memloc.windows import Window, all_windows
+
+ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations
+
+
+class Swapper:
+    """theta_M2 (`memorised`) and theta_O (`original`), ready to be mixed by windows.
+
+    Any model that differs from theta_M2 in its weights alone may take theta_O's place.
+    """
+
+    name = "layer swapping"
+
+    def __init__(self, memorised: PreTrainedModel, original: PreTrainedModel):
+        check_compatible(memorised, original, self.name)
+        self.stack = LayerStack(memorised)
+        self.original = find_layers(original)
+        self.windows = all_windows(len(self.original))
+
+    @torch.no_grad()
+    def sweep(self, inputs: dict[str, torch.Tensor]) -> dict[Window, torch.Tensor]:
+        """Logits (rows, classes) of every window for one batch."""
+        entry = self.stack.enter(inputs)
+        prefix, open_, closed = entry.hidden, [], []
+        open_names: list[Window] = []
+        closed_names: list[Window] = []
+        for number, theirs in enumerate(self.original, start=1):
+            ours = self.stack.layers[number - 1]
+            closed = self._through(number, ours, closed, entry)
+            # Windows ended at the previous layer and now pass through theta_M2 again.
+            closed += self._through(number, ours, open_, entry)
+            closed_names += [(start, number - 1) for start, _ in open_names]
+            open_ = self._through(number, theirs, [*open_, prefix], entry)
+            open_names = [(start, number) for start in range(1, number + 1)]
+            if number < len(self.original):
+                prefix = self._through(number, ours, [prefix], entry)[0]
+        return self._logits(closed_names + open_names, closed + open_, entry)
+
+    def _through(
+        self, number: int, layer: torch.nn.Module, states: list[torch.Tensor], entry: Entry
+    ) -> list[torch.Tensor]:
+        results: list[torch.Tensor] = []
+        for group in self._groups(states):
+            hidden = self.stack.call(number - 1, layer, torch.cat(group), entry)
+            results += hidden.split(entry.rows)
+        return results
+
+    def _logits(
+        self, names: list[Window], states: list[torch.Tensor], entry: Entry
+    ) -> dict[Window, torch.Tensor]:
+        logits: list[torch.Tensor] = []
+        for group in self._groups(states):
+            logits += self.stack.leave(torch.cat(group), entry).float().split(entry.rows)
+        return dict(zip(names, logits, strict=True))
+
+    @staticmethod
+    def _groups(states: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+        if states:
+            tokens = states[0].shape[0] * states[0].shape[1]
+            size = max(1, ROWS_AT_ONCE_TOKENS // tokens)
+            for first in range(0, len(states), size):
+                yield states[first : first + size]
+
+
+def swap_windows(
+    memorised: PreTrainedModel,
+    original: PreTrainedModel,
+    examples: Examples,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+) -> SweepResult:
+    """Memorisation error and clean error of every swapped window over `examples`."""
+    return window_errors(Swapper(memorised, original), examples, pad_id, batch_tokens, precision)
+
+
+def swap_checkpoints(
+    data: str | Path,
+    memorised: str | Path,
+    original: str | Path,
+    files: WindowFiles,
+    measuring: Measuring,
+    component: str = LAYER,
+) -> None:
+    """Swap every window of theta_M2 for theta_O's layers, or for the attention or feed-forward
+    blocks of these (`component`), and write the tables."""
+
+    def swapper(model: PreTrainedModel) -> Swapper:
+        theirs = load_finetuned(original).to(model.device)
+        keep_component(theirs, model, component)
+        return Swapper(model, theirs)
+
+    check_pair([memorised, original])
+    measure_checkpoints(data, memorised, swapper, files, measuring, component=component)

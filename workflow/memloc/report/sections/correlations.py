@@ -1,0 +1,110 @@
+"""Section Correlations: agreement of techniques, of models, and with generalisation."""
+
+from memloc.report.parts import Part, Section, absent, pictures, renamed, table
+from memloc.study.techniques import TECHNIQUES
+
+INTRO = (
+    "Spearman's ρ with n, p, Holm's adjustment of p within its family of tests, and a 95 % "
+    "interval from resampling tasks. p-values take rows as independent, which layers or models of "
+    "one task are not: trust the intervals. Below three pairs no number is given. Columns headed "
+    "“the paper's” are numbers that Dankers & Titov (2024) report for the same quantity."
+)
+WORDS = {
+    "mcog": "M-CoG", "all": "all models", "score": "generalisation score",
+    "validation_scaled": "validation score", "probing-memorisation": "probes: mem. » gen.",
+    "probing-initiation": "probes: 90 %", "technique": "between techniques",
+    "model": "between models", "layer_weights": "layer weights",
+}  # fmt: skip
+NUMBERS = ["rho", "paper_rho", "ci_low", "ci_high", "n", "p", "p_holm"]
+DIFFERENCES = [
+    "mean_difference", "paper_mean_difference", "mean_absolute_difference",
+    "paper_mean_absolute_difference",
+]  # fmt: skip
+
+
+def _worded(content, name):
+    """A level, quantity, technique or model in words."""
+    head, _, tail = str(name).partition(":")
+    if tail:
+        return f"{_worded(content, head)}, {_worded(content, tail).lower()}"
+    if head in TECHNIQUES:
+        return TECHNIQUES[head].label
+    return WORDS.get(head) or content.model_label(head)
+
+
+def _table(content, id, title, chosen, *, keys=("level", "a", "b"), more=(), **options):
+    """Rows of correlations.tsv as a table; without a row, of a run that has the table, None."""
+    frame = content.read("correlations")
+    frame = frame[chosen(frame)]
+    if frame.empty:
+        return None
+    frame = frame[[*keys, *NUMBERS, *more, "note"]].copy()
+    for key in keys:
+        frame[key] = [_worded(content, name) for name in frame[key]]
+    frame = frame.dropna(axis="columns", how="all")
+    return renamed(table(content, "correlations", title, frame=frame, **options), id)
+
+
+def _depth(content):
+    """Table 2, pooled and by model, and M-CoG of each technique."""
+    tables = [
+        _table(content, "correlations-depth", "Table 2: depth against generalisation",
+               lambda f: f["family"] == "generalisation",
+               note="M-CoG is the mean over the paper's techniques that were run"),
+        _table(content, "correlations-depth-technique", "The same by technique",
+               lambda f: f["family"] == "generalisation-technique", folded=True),
+    ]  # fmt: skip
+    if not content.has("generalisation"):
+        tables = [absent(content, "generalisation", "Depth against generalisation (Table 2)")]
+    return Part(
+        "Depth and generalisation",
+        "Does a model memorise deeper where it generalises better?",
+        figures=pictures(content, "depth_correlations"),
+        tables=[t for t in tables if t],
+    )
+
+
+def _events(content):
+    """Centroid events against those of probes."""
+    found = _table(content, "correlations-events", "Centroid events against those of probes",
+                   lambda f: f["measure"] == "events")  # fmt: skip
+    return Part("Events by centroids and by probes", tables=[found] if found else [])
+
+
+def _agreement(content):
+    """Techniques with each other and models with each other."""
+    found = _table(
+        content, "correlations", "Pairs of techniques and of models",
+        lambda f: f["measure"].isin(["mcog", "layer_weights"]),
+        keys=("measure", "level", "a", "b"), folded=True,
+    )  # fmt: skip
+    return Part(
+        "Techniques and models",
+        "Do techniques, and models, order tasks and layers alike?",
+        figures=pictures(content, "correlations"),
+        tables=[found] if found else [],
+    )
+
+
+def _appendices(content):
+    """Appendix B and C, where the run has a deeper model or binarised tasks."""
+    larger = _table(content, "correlations-larger", "The deeper model against the others",
+                    lambda f: f["measure"] == "larger")  # fmt: skip
+    two = _table(content, "correlations-binarised", "Multi-class tasks against binarised ones",
+                 lambda f: f["measure"] == "binarised", keys=("level",), more=DIFFERENCES,
+                 note="Differences are binarised minus multi-class, in layers")  # fmt: skip
+    parts = [
+        Part("A larger model (Appendix B)", tables=[larger] if larger else []),
+        Part(
+            "Binarised tasks (Appendix C)",
+            figures=pictures(content, "binarised"),
+            tables=[two] if two else [],
+        ),
+    ]
+    return [part for part in parts if part.tables]
+
+
+def build(content):
+    """Depth with generalisation, events, techniques, models, and the appendices."""
+    parts = [_depth(content), _events(content), _agreement(content), *_appendices(content)]
+    return Section([part for part in parts if part], intro=INTRO)

@@ -1,0 +1,27 @@
+"""Section Cost: what was planned, and what the jobs took."""
+
+from memloc.budget.benchmarks import COLUMNS as COST
+from memloc.report.parts import Part, Section, table
+
+
+def build(content):
+    """What the study was planned to cost, and what its jobs took."""
+    plan = table(
+        content,
+        "budget",
+        "The plan before the run: hours by stage and model, the longest chain of jobs, and how "
+        "long N GPUs take",
+    )
+    actual = table(
+        content,
+        "budget_actual",
+        "Predicted against actual hours of finished jobs",
+        note="Where the plan's rates were measured on these very jobs, a ratio near 1 says nothing",
+    )
+    taken = table(
+        content,
+        "cost",
+        "Wall-clock seconds of the jobs of each stage, from Snakemake's benchmark files",
+        columns=COST,
+    )
+    return Section([Part(tables=[plan, actual, taken])])

@@ -1,0 +1,101 @@
+"""Section Examples: where single noisy examples sit, and the hardest and easiest to revert."""
+
+import pandas as pd
+
+from memloc.report.parts import Part, Section, pictures, renamed, table, worded
+from memloc.summary.examples import NONE
+
+MOST = 10  # of each kind, by task
+LONGEST = 240  # characters of a text that are shown
+RESERVED = ("split", "index", "original_label", "label", "noisy")
+INTRO = (
+    "A window reverts a noisy example if swapping it makes the model predict another label than "
+    "the perturbed one. The smallest such window (fewest layers, then first start) says how much "
+    "of the model an example needs: 1 where a single layer holds it, none where no swap reverts it."
+)
+NOTE = (
+    "Over models and seeds: of the runs that memorised the example, the mean length of the "
+    "smallest window as a share of the layers (above 1: in some run no window reverts it), the "
+    "share of all windows that revert it, and in how many runs none does"
+)
+
+
+def build(content):
+    """Distribution of smallest windows, then the hardest and easiest examples of each task."""
+    parts = [
+        Part(
+            "Smallest windows",
+            figures=pictures(content, "examples"),
+            tables=[_overview(content), table(
+                content, "example_shares", "Shares of memorised noisy examples, mean over seeds",
+                folded=True,
+            )],
+        ),
+        *_extremes(content),
+    ]  # fmt: skip
+    return Section(parts, intro=INTRO)
+
+
+def _overview(content):
+    """How many examples a single layer reverts, and how many nothing does."""
+    title = "Memorised noisy examples that a single layer reverts, and that no window does"
+    if not content.has("example_shares"):
+        return table(content, "example_shares", title)
+    frame = content.read("example_shares")
+    lengths = frame[frame["kind"] == "length"].assign(value=frame["value"].astype(str))
+    wide = lengths.pivot(index=["task", "model"], columns="value", values="share").reset_index()
+    counts = lengths.groupby(["task", "model"])[["n_examples", "n_unmemorised"]].max().reset_index()
+    wide = wide.rename(columns={"1": "one layer", NONE: "never"}).merge(counts)
+    wide = wide[["task", "model", "one layer", "never", "n_examples", "n_unmemorised"]]
+    return table(content, "example_shares", title, frame=wide)
+
+
+def _extremes(content):
+    """A part per task whose texts are at hand."""
+    if not content.has("example_ranks"):
+        return []
+    ranks = content.read("example_ranks")
+    found = []
+    for task in dict.fromkeys(ranks["task"]):
+        if task in content.data:
+            part = ranks[ranks["task"] == task]
+            few = min(MOST, len(part) // 2)  # an example is on one side alone
+            texts = pd.read_parquet(content.data[task]).set_index("index")
+            tables = [
+                _listed(content, part.head(few), texts, task, "hardest"),
+                _listed(content, part.tail(few).iloc[::-1], texts, task, "easiest"),
+            ]
+            found.append(Part(f"{content.task_label(task)}: single examples", tables=tables))
+    return found
+
+
+def _listed(content, part, texts, task, which):
+    """A table of examples with their text; the page's template escapes what is in it."""
+    names = [name for name in texts.columns if name not in RESERVED]
+    heads = [{"title": t, "number": False} for t in ("text", "true label", "trained label")]
+    heads += [
+        {"title": t, "number": True}
+        for t in ("smallest window / layers", "windows that revert", "runs never reverted", "runs")
+    ]
+    rows = []
+    for row in part.itertuples():
+        example = texts.loc[row.index]
+        text = " | ".join(str(example[name]) for name in names)
+        true = example["original_label"]
+        words = [text, "unknown" if pd.isna(true) else true, example["label"]]
+        numbers = [row.difficulty, row.share, row.n_never, row.n_memorised]
+        cells = [{"text": _cut(word), "value": word, "number": False} for word in words]
+        cells += [
+            {"text": f"{n:.2f}" if isinstance(n, float) else str(n), "value": repr(n),
+             "number": True}
+            for n in numbers
+        ]  # fmt: skip
+        rows.append({"cells": cells, "low": False})
+    title = f"The {len(part)} {which} to revert of {content.task_label(task)}"
+    made = worded(content, "example_ranks", title, heads, rows, NOTE, folded=True)
+    return renamed(made, f"example_ranks-{task}-{which}")
+
+
+def _cut(text):
+    """A text's beginning."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"

@@ -1,0 +1,93 @@
+"""Section Generalisation: how well models generalise, and what they memorise (section 5)."""
+
+from memloc.report.parts import Part, Section, caption, picture, pictures, table
+
+TABLE = "Generalisation score and validation accuracy"
+NOTE = (
+    "Score: share of the examples whose label gets more than a random guess's probability when "
+    "held out, clean and noisy ones also apart. Validation accuracy is that of {model} after its "
+    "last epoch, mean over seeds."
+)
+READING = (
+    "Held out of training, an example's label gets more probability than a random guess gives it "
+    "for {score} of the training examples"
+)
+NOISY = "; for noisy ones alone, whose labels were drawn at random, for {score}"
+NEVER = (
+    "{count} of the training examples were never held out (column n_never_heldout): scores leave "
+    "them out. More halves, or generalisation.splits: pairs, would hold out each of them."
+)
+HEADS = {
+    "sd": "sd over halves",
+    "n_examples": "examples",
+    "n_halves": "halves",
+    "score_clean": "score, clean",
+    "score_noisy": "score, noisy",
+    "validation_sd": "validation sd over seeds",
+    "n_never_heldout": "never held out",
+}
+
+
+def build(content):
+    """Scores, then a memorisation map per task and model."""
+    settings = content.settings.get("generalisation", {})
+    model = "θ_O" if settings.get("labels") == "original" else "θ_M2"
+    frame = content.read("generalisation")
+    shown = table(
+        content,
+        "generalisation",
+        TABLE,
+        frame=frame.rename(columns=HEADS),
+        low=lambda row: row[HEADS["n_never_heldout"]] > 0,
+        note=NOTE.format(model=model),
+    )
+    never = int(frame["n_never_heldout"].sum())
+    return Section(
+        [
+            Part("Scores", figures=pictures(content, "generalisation"), tables=[shown]),
+            *_maps(content),
+        ],
+        intro=reading(content, frame),
+        notices=[NEVER.format(count=f"{never:,}")] if never else [],
+    )
+
+
+def reading(content, frame):
+    """The result in one plain sentence."""
+    text = READING.format(score=_between(content, frame, "score"))
+    noisy = frame.dropna(subset="score_noisy")
+    if len(noisy) and content.settings.get("generalisation", {}).get("labels") != "original":
+        text += NOISY.format(score=_between(content, noisy, "score_noisy"))
+    return f"{text}."
+
+
+def _between(content, frame, column):
+    """A share, or the least and the largest of several and whose they are."""
+    known = frame.dropna(subset=column).sort_values(column)
+    if known.empty:
+        return "an unknown share"
+    least, most = known.iloc[0], known.iloc[-1]
+    if len(known) == 1:
+        return f"{least[column]:.0%} ({_name(content, least, known)})"
+    ends = [f"{row[column]:.0%} ({_name(content, row, known)})" for row in (least, most)]
+    return " to ".join(ends)
+
+
+def _name(content, row, frame):
+    task = content.task_label(row["task"])
+    several = frame["model"].nunique() > 1
+    return f"{task}, {content.model_label(row['model'])}" if several else task
+
+
+def _maps(content):
+    """A gallery of memorisation maps: a group per model."""
+    items = [p for p in content.pictures if p.kind == "memorisation_map"]
+    if not items:
+        return []
+    groups = []
+    for model in dict.fromkeys(p.wildcards["model"] for p in items):
+        chosen = [picture(content, p) for p in items if p.wildcards["model"] == model]
+        title = f"{content.model_label(model)}: {len(chosen)} task{'s' * (len(chosen) > 1)}"
+        groups.append({"title": title, "figures": chosen})
+    text = caption(content.templates, "memorisation_map", {"task": "each task", "model": "model"})
+    return [Part("Memorisation maps", gallery=groups, caption=text)]

@@ -1,0 +1,122 @@
+"""Section Setup: which tasks, models, seeds and settings; sizes, noise and lengths of the tasks."""
+
+import yaml
+
+from memloc.report.parts import Part, Section, renamed, table
+from memloc.report.records import facts_of, software
+from memloc.store.tables import read_tsv
+
+SIZES = [
+    "task", "category", "classes", "train", "validation", "test", "noisy", "clean",
+    "noisy_uncorrected",
+]  # fmt: skip
+SIZES_NOTE = (
+    "Noisy and clean are training examples. Noise with an unknown true label came with the data "
+    "set, without a correction."
+)
+LENGTHS = [
+    "task", "model", "dropped", "dropped_empty", "train_repeats", "heldout_in_train",
+    "conflicting_before", "conflicting", "tokens_median", "tokens_p95", "share_cut", "n_cut",
+]  # fmt: skip
+LENGTHS_NOTE = (
+    "A text with several labels counts once for each training example that has it: not all of them "
+    "can be memorised. Perturbing labels can make such conflicts among repeats and resolve others. "
+    "Share cut is that of training examples longer than the model was given to read."
+)
+
+
+NO_MATTER = (
+    "results_dir",
+    "resources_dir",
+    "task_folders",
+    "tasks_dir",
+    "title",
+    "budget",
+    "threads",
+)
+
+
+def flat(settings, prefix=""):
+    """Nested settings as {"data.max_length": 512, ...}."""
+    found = {}
+    for key, value in settings.items():
+        nested = isinstance(value, dict) and value
+        found |= flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return found
+
+
+def differences(content):
+    """[(setting, here, in the paper's study)] of all that can change a result."""
+    ours, paper = content.settings, content.paper
+    models = [*ours.get("models", []), *paper.get("models", [])]
+    kept = []
+    for settings in (ours, paper):
+        sources = {m: s for m, s in settings.get("model_sources", {}).items() if m in models}
+        used = settings | ({"model_sources": sources} if sources else {})
+        kept.append(flat({k: v for k, v in used.items() if k not in NO_MATTER}))
+    keys = dict.fromkeys([*kept[1], *kept[0]])
+    return [
+        (key, *(_written(side.get(key, "–")) for side in kept))
+        for key in keys
+        if kept[0].get(key, "–") != kept[1].get(key, "–")
+    ]
+
+
+def _written(value):
+    """A setting in one line."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def build(content):
+    """Which tasks, models, seeds and settings, and the tasks' sizes."""
+    settings = content.settings
+    training, perturbation = settings.get("training", {}), settings.get("perturbation", {})
+    data = settings.get("data", {})
+    tuning = (
+        f"{training.get('epochs')} epochs, learning rate {training.get('learning_rate')}, "
+        f"batch size {training.get('batch_size')}"
+    )
+    rows = "all" if data.get("max_train") is None else f"at most {data['max_train']} per task"
+    facts = [
+        ("Tasks", ", ".join(map(content.task_label, content.tasks))),
+        ("Models", ", ".join(map(content.model_label, content.models))),
+        ("Model seeds", ", ".join(map(str, settings.get("model_seeds", [])))),
+        ("Perturbed labels", f"{perturbation.get('ratio', 0):.0%} of each class"),
+        ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
+        ("Training rows", f"{rows} (max_train)"),
+        ("Fine-tuning", tuning),
+        ("Techniques", ", ".join(map(str, settings.get("techniques", [])))),
+        ("Further stages", ", ".join(map(str, settings.get("stages", []))) or "none"),
+        ("Precision", settings.get("precision", "float32")),
+        ("Device", ", ".join(facts_of(content, "device")) or "not recorded"),
+        ("Software", software(content)),
+    ]
+    text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+    texts = [{"title": "The whole configuration", "text": text}]
+    return Section([_differing(content), _tasks(content), Part(texts=texts)], facts=facts)
+
+
+def _differing(content):
+    """What differs from the paper's study."""
+    if not content.paper:
+        return Part()
+    found = differences(content)
+    if not found:
+        return Part("Against the paper's study", "Nothing differs from the paper's configuration.")
+    facts = [(key, f"{here} (paper: {paper})") for key, here, paper in found]
+    intro = f"{len(found)} settings differ from config.yaml, which is the study as in the paper."
+    return Part("Against the paper's study", intro, facts)
+
+
+def _tasks(content):
+    """Sizes and noise of the tasks, then duplicates and lengths."""
+    if not content.has("tasks"):
+        return Part("Tasks", tables=[table(content, "tasks", "Tasks")])
+    frame = read_tsv(content.tables["tasks"])
+    sizes = frame[SIZES].drop_duplicates()  # the same for every model
+    first = table(content, "tasks", "Sizes and noise", frame=sizes, note=SIZES_NOTE)
+    title = "Duplicates and lengths, by each model's tokenizer"
+    second = table(content, "tasks", title, columns=LENGTHS, note=LENGTHS_NOTE)
+    return Part("Tasks", tables=[first, renamed(second, "tasks-lengths")])

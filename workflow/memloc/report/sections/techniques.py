@@ -1,0 +1,210 @@
+"""Section Techniques: where memorisation sits, by every technique that was run."""
+
+import pandas as pd
+
+from memloc.report.parts import (
+    Part,
+    Section,
+    absent,
+    caption,
+    cell,
+    picture,
+    pictures,
+    table,
+    worded,
+)
+from memloc.study.techniques import TECHNIQUES
+
+ABOVE_RANDOM = 0.05  # noise probes whose best F1 isn't further above random guesses found nothing
+
+
+def _matrices(content):
+    """Galleries of matrices: a part per technique, a group per model."""
+    parts = []
+    for name, technique in TECHNIQUES.items():
+        items = [
+            p for p in content.pictures
+            if p.kind == "matrix" and p.wildcards["technique"] == name
+        ]  # fmt: skip
+        if not items:
+            continue
+        groups = []
+        for model in dict.fromkeys(p.wildcards["model"] for p in items):
+            chosen = [picture(content, p) for p in items if p.wildcards["model"] == model]
+            label = content.model_label(model)
+            groups.append({"title": f"{label}: {len(chosen)} tasks", "figures": chosen})
+        all_of = {"task": "each task", "model": "model", "technique": technique.label.lower()}
+        text = caption(content.templates, "matrix", all_of)
+        parts.append(Part(f"{technique.label}: window matrices", gallery=groups, caption=text))
+    return parts
+
+
+UNDEFINED = (
+    "{count} M-CoG(s) rest on fewer seeds than the others (rows marked). A seed is left out where "
+    "its weights are undefined: modifying all layers changed no noisy prediction, so there is "
+    "nothing to normalise by. One whose weights are all 0 enters the mean, which it doesn't move, "
+    "but has no centre of its own. The raw errors are in the tables."
+)
+
+
+NO_NOISE = (
+    "{named}: probes find no noise here: their layer weights and M-CoG say little (the best "
+    "layer's F1 is not more than {margin} above that of random guesses)."
+)
+
+
+def mcog_overview(content):
+    """mcog.tsv with a row per task and model and a column per technique, to compare at a glance."""
+    title = "M-CoG by technique, layers 1 to L: mean ± standard deviation over seeds"
+    if not content.has("mcog"):
+        return table(content, "mcog", title)
+    frame, low = content.read("mcog"), _incomplete(content)
+    found = set(frame["technique"])
+    names = [n for n in TECHNIQUES if n in found] + sorted(found - set(TECHNIQUES))
+    labels = [TECHNIQUES[n].label if n in TECHNIQUES else n for n in names]
+    heads = [{"title": t, "number": False} for t in ("task", "model")]
+    heads += [{"title": label, "number": True} for label in labels]
+    rows = []
+    for key, group in frame.groupby(["task", "model"], sort=False):
+        by = {row["technique"]: row for row in group.to_dict("records")}
+        cells = [cell(content, c, name) for c, name in zip(("task", "model"), key, strict=True)]
+        cells += [_mcog_cell(by.get(name), low) for name in names]
+        rows.append({"cells": cells, "low": any(map(low, by.values()))})
+    return worded(content, "mcog", title, heads, rows)
+
+
+def _mcog_cell(row, low):
+    """One M-CoG in words, sorted by its value; says so where seeds are missing."""
+    if row is None or pd.isna(row["mcog"]):
+        return {"text": "–", "value": "nan", "number": True}
+    text = f"{row['mcog']:.2f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.2f}")
+    if low(row):
+        seeds = row["n_seeds"] - row["n_zero"]
+        text += f" ({seeds} seed{'' if seeds == 1 else 's'})"
+    return {"text": text, "value": repr(row["mcog"]), "number": True}
+
+
+def _probes(content):
+    """The part on noise probes; nothing where none were run."""
+    if not content.has("probe_f1"):
+        return []
+    title = "F1 of noise probes, mean over probe seeds and seeds; layer 0 is the embeddings"
+    labels = "F1 of probes for labels, mean over probe seeds and seeds; layer 0 is the embeddings"
+    return [
+        Part("Noise probes", tables=[table(content, "probe_f1", title, folded=True)]),
+        Part(
+            "Probes for labels",
+            figures=pictures(content, "label_probes"),
+            tables=[table(content, "label_f1", labels, folded=True)],
+        ),
+    ]
+
+
+def weak_probes(content):
+    """The (task, model) whose noise probes did no better than guessing, in the page's order."""
+    if not content.has("probe_f1"):
+        return []
+    frame = content.read("probe_f1")
+    frame = frame[frame["layer"] >= 1]
+    best = (frame["f1"] - frame["f1_random"]).groupby([frame["task"], frame["model"]], sort=False)
+    return [key for key, gain in best.max().items() if not gain > ABOVE_RANDOM]
+
+
+def _probes_notice(content):
+    """Where probes did no better than guessing: a list of at most one sentence."""
+    named = ", ".join(
+        f"{content.task_label(task)} / {content.model_label(model)}"
+        for task, model in weak_probes(content)
+    )
+    return [NO_NOISE.format(named=named, margin=ABOVE_RANDOM)] if named else []
+
+
+def _incomplete(content):
+    """Whether a row of mcog.tsv rests on fewer seeds than others, as a function; None without."""
+    if not content.has("mcog"):
+        return None
+    most = content.read("mcog")["n_seeds"].max()
+    return lambda row: row["n_seeds"] - row["n_zero"] < most
+
+
+def _undefined_notice(content):
+    """What to say about seeds whose weights are undefined: a list of at most one sentence."""
+    low = _incomplete(content)
+    if low is None:
+        return []
+    count = sum(low(row) for row in content.read("mcog").to_dict("records"))
+    return [UNDEFINED.format(count=count)] if count else []
+
+
+COMPONENTS_TITLE = "Attention and feed-forward blocks swapped apart"
+COMPONENTS_MCOG = (
+    "M-CoG by what is swapped; the error when it is swapped in all layers (not normalised) says "
+    "how much of memorisation it can undo"
+)
+
+
+def component_parts(content):
+    """Parts on blocks that are swapped apart; none where only whole layers were swapped."""
+    if not content.has("components"):
+        return []
+    weights = "Layer weights by what is swapped, mean over seeds"
+    return [
+        Part(
+            COMPONENTS_TITLE,
+            figures=pictures(content, "components"),
+            tables=[
+                table(content, "component_mcog", COMPONENTS_MCOG),
+                table(content, "components", weights, folded=True),
+            ],
+        ),
+        *_component_matrices(content),
+    ]
+
+
+def _component_matrices(content):
+    """Galleries of matrices: a part per component, a group per model."""
+    items = [item for item in content.pictures if item.kind == "component_matrix"]
+    found = []
+    for component in dict.fromkeys(item.wildcards["component"] for item in items):
+        ours = [item for item in items if item.wildcards["component"] == component]
+        groups = []
+        for model in dict.fromkeys(item.wildcards["model"] for item in ours):
+            chosen = [picture(content, i) for i in ours if i.wildcards["model"] == model]
+            label = content.model_label(model)
+            groups.append({"title": f"{label}: {len(chosen)} tasks", "figures": chosen})
+        all_of = {"task": "each task", "model": "model", "component": component}
+        text = caption(content.templates, "component_matrix", all_of)
+        found.append(Part(f"Swapping {component}: window matrices", gallery=groups, caption=text))
+    return found
+
+
+def build(content):
+    """Where memorisation sits, by every technique that was run."""
+    missing = [
+        absent(content, name, technique.label)
+        for name, technique in TECHNIQUES.items()
+        if name in content.absent
+    ]
+    parts = [
+        Part(
+            "Memorisation centre of gravity",
+            figures=[*pictures(content, "mcog"), *pictures(content, "mcog_averages")],
+            tables=[mcog_overview(content)],
+        ),
+        Part("Techniques side by side", figures=pictures(content, "techniques")),
+        *_matrices(content),
+        *component_parts(content),
+        Part(
+            "Largest error from one layer",
+            figures=pictures(content, "one_layer"),
+            tables=[table(content, "one_layer", "Layer whose modification alone errs most")],
+        ),
+        Part(
+            "Layer weights",
+            figures=pictures(content, "layer_weights"),
+            tables=[table(content, "layer_weights", "Layer weights, mean over seeds", folded=True)],
+        ),
+        *_probes(content),
+    ]
+    notices = _undefined_notice(content) + _probes_notice(content)
+    return Section([p for p in parts if p], absent=missing, notices=notices)

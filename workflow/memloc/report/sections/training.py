@@ -1,0 +1,42 @@
+"""Section Training: whether each run memorised its noisy examples, and when."""
+
+from memloc.report.parts import Part, Section, pictures, table
+
+NOISY_AT_END = 0.95  # below this share of noisy examples learnt, a run's localisation says little
+
+
+def weak(row):
+    """Whether a run (a row of training.tsv) on perturbed labels memorised only in part."""
+    return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= NOISY_AT_END
+
+
+def weak_runs(content):
+    """(how many memorised only in part, how many there are) of runs on perturbed labels."""
+    if not content.has("training"):
+        return 0, 0
+    frame = content.read("training")
+    rows = frame.to_dict("records")
+    return sum(map(weak, rows)), int((frame["labels"] == "perturbed").sum())
+
+
+def build(content):
+    """Accuracy per epoch, and the outcome of each run."""
+    notices = []
+    few, runs = weak_runs(content)
+    if few:
+        notices = [
+            f"{few} of {runs} runs on perturbed labels ended with a noisy accuracy below "
+            f"{NOISY_AT_END:.0%} (marked): they memorised only in part, so where they memorise "
+            "is less certain."
+        ]
+    title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
+    parts = [
+        Part("Accuracy per epoch", figures=pictures(content, "training")),
+        Part("Outcome per run", tables=[table(content, "training", title, low=weak)]),
+    ]
+    intro = (
+        "Every model is trained twice: on the original labels (θ_O), and with a share of the "
+        "labels perturbed (θ_M2 at the end, θ_M1 when it first knows them). Only where noisy "
+        "examples are memorised in the end is there something to localise."
+    )
+    return Section(parts, intro=intro, notices=notices)

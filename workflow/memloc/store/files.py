@@ -1,0 +1,140 @@
+"""Files that are either whole or absent, and the record of where a result came from."""
+
+import errno
+import hashlib
+import json
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from memloc.errors import MemlocError
+from memloc.store.drafts import new_holder, put_in_place, settle
+
+PACKAGES = ("torch", "transformers", "numpy", "pandas", "scikit-learn", "snakemake")
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+# safetensors and Arrow say what happened in words alone
+FULL_WORDS = ("No space left on device", "Disk quota exceeded", "os error 28", "os error 122")
+
+
+class DiskFull(MemlocError):
+    """A file that its disk has no room for: names file, what it needs, what is free, remedy."""
+
+
+@contextmanager
+def atomic(path: str | Path, needs: float | None = None) -> Iterator[Path]:
+    """Yield a temporary sibling of `path` to write a file or folder to; rename it on success.
+
+    A process killed at any moment leaves `path` as it was before, or as it should become (a folder
+    on a file system that can't exchange two names: see `drafts.settle`), and so does a full disk,
+    which is a DiskFull. Drafts that dead processes left of `path` are removed. `needs`: bytes to
+    be written, where known, for its message.
+    """
+    path = Path(path)
+    holder = None
+    try:
+        settle(path)
+        holder = new_holder(path)
+        draft = holder / path.name
+        yield draft
+        put_in_place(draft, path)
+    except Exception as error:
+        if isinstance(error, MemlocError) or not is_full(error):
+            raise
+        raise full_disk(path, needs, _written(holder) if holder else 0) from error
+    finally:
+        if holder:
+            shutil.rmtree(holder, ignore_errors=True)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that a disk, or a user's share of it, is full."""
+    return getattr(error, "errno", None) in FULL or any(w in str(error) for w in FULL_WORDS)
+
+
+def full_disk(path: str | Path, needs: float | None = None, written: float = 0) -> DiskFull:
+    """The error for a file without room; `written`: bytes of it that found some."""
+    place = next(p for p in (Path(path), *Path(path).absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free + written
+    more = f"{readable(needs)}" if needs else f"more than {readable(free)}"
+    return DiskFull(
+        f"{path}: the disk is full: this needs {more}, and {readable(free)} are free (or left of "
+        "your quota). Make room, or point results_dir at a larger disk; then run the same command "
+        "again: what is finished stays, and training goes on after the last epoch it saved."
+    )
+
+
+def readable(count: float) -> str:
+    """Bytes in words."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def _written(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write `content` as indented JSON, atomically, keys sorted."""
+    with atomic(path) as draft:
+        draft.write_text(json.dumps(content, indent=2, sort_keys=True, default=str) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file."""
+    return json.loads(Path(path).read_text())
+
+
+def read_state(path: str | Path) -> Any:
+    """What a scratch file of JSON holds; None where it is missing or can't be read."""
+    try:
+        return read_json(path)
+    except (OSError, ValueError):
+        return None
+
+
+def sha256(path: str | Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write_provenance(result: str | Path, **facts: Any) -> None:
+    """Write parameters, seeds, versions and other facts beside `result`.
+
+    A file gets ``<file>.provenance.json``, a folder ``provenance.json`` inside it.
+    """
+    result = Path(result)
+    inside = result / "provenance.json"
+    path = inside if result.is_dir() else result.with_name(f"{result.name}.provenance.json")
+    write_json(path, {"versions": versions(), **facts})
+
+
+def require_space(folder: str | Path, needed_bytes: float, purpose: str) -> None:
+    """Raise MemlocError when the file system of `folder` has fewer than `needed_bytes` free."""
+    places = [Path(folder).absolute(), *Path(folder).absolute().parents]
+    free = shutil.disk_usage(next(place for place in places if place.exists())).free
+    if free < needed_bytes:
+        raise DiskFull(
+            f"{folder}: {purpose} needs {readable(needed_bytes)}, but only {readable(free)} are "
+            "free. Make room, or point results_dir at a larger disk."
+        )

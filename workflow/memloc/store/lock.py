@@ -1,0 +1,89 @@
+"""One process at a time on a run that keeps its partial state in a scratch folder.
+
+A driver that is killed leaves its jobs running, and a new one starts the same runs again: the
+second process waits for the first, and takes over what it has done.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from memloc.store.drafts import opened, remove_empty_scratch
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def alone(
+    scratch: str | Path, identity: Mapping[str, Any], outputs: Iterable[str | Path]
+) -> Iterator[bool]:
+    """Hold a run; yields whether another process has made its `outputs` while this one waited.
+
+    `identity` is what the outputs depend on: those of another identity don't count. The lock is
+    the kernel's (flock) on a file beside `scratch`, so that it ends with its holder.
+    """
+    path = Path(f"{scratch}.lock")
+    wanted = json.dumps(identity, sort_keys=True, default=str)
+    while True:
+        with opened(path) as file:
+            waited = _wait_for(file)
+            if waited and _record(file) == {"finished": wanted} and _are_there(outputs):
+                logger.info("another process has finished this run: its results stand")
+                yield True
+                return
+            if not _is_current(file, path):
+                continue  # its holder has taken the file away
+            _write(file, {"host": socket.gethostname(), "process": os.getpid()})
+            yield False
+            _write(file, {"finished": wanted})
+            path.unlink(missing_ok=True)
+            remove_empty_scratch(path.parent)
+            return
+
+
+def _wait_for(file: IO[str]) -> bool:
+    """Lock a file; whether another process held it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        logger.info("another process is at this run, %s: waiting for it", _record(file))
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return True
+    except OSError as error:
+        logger.warning("%s can't be locked (%s): going on without", file.name, error)
+        return False
+
+
+def _record(file: IO[str]) -> Any:
+    """What the last holder of a lock has written; None when that is nothing whole."""
+    file.seek(0)
+    try:
+        return json.load(file)
+    except ValueError:
+        return None
+
+
+def _write(file: IO[str], record: Mapping[str, Any]) -> None:
+    """Leave a word for whoever waits; where the disk is full, the lock has to do."""
+    with suppress(OSError):
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), json.dumps(record).encode())  # at its end: opened to append
+
+
+def _is_current(file: IO[str], path: Path) -> bool:
+    """Whether `path` still leads to the open file."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _are_there(outputs: Iterable[str | Path]) -> bool:
+    return all(Path(output).exists() for output in outputs)

@@ -1,0 +1,60 @@
+"""Tables: tidy TSV with floats in full precision (round-trip exact), and parquet for big ones."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from memloc.errors import MemlocError
+from memloc.store.files import atomic
+
+COLUMNS: dict[str, list[str]] = {
+    "history": [
+        "epoch",
+        "train_loss",
+        "clean_accuracy",
+        "noisy_accuracy",
+        "validation_accuracy",
+        "validation_macro_f1",
+        "seconds",
+    ],
+    "windows": [
+        "start",
+        "end",
+        "noisy_error",
+        "clean_error",
+        "n_noisy",
+        "n_clean",
+        "noisy_error_normalised",
+    ],
+}
+
+
+def write_tsv(frame: pd.DataFrame, path: str | Path, columns: list[str] | None = None) -> None:
+    """Write `frame` atomically; with `columns`, exactly these and in this order."""
+    if columns is not None:
+        missing = [name for name in columns if name not in frame]
+        if missing:
+            raise MemlocError(f"{path}: the table lacks the columns {missing}")
+        frame = frame[columns]
+    with atomic(path) as draft:
+        frame.to_csv(draft, sep="\t", index=False, na_rep="nan")
+
+
+def read_tsv(path: str | Path, columns: list[str] | None = None) -> pd.DataFrame:
+    """Read a TSV; with `columns`, an error names those it lacks. Only "nan" means missing."""
+    frame = pd.read_csv(path, sep="\t", keep_default_na=False, na_values=["nan"])
+    missing = [name for name in columns or [] if name not in frame]
+    if missing:
+        raise MemlocError(f"{path}: lacks the columns {missing}; it has {list(frame)}")
+    return frame
+
+
+def write_table(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a task's table as parquet: text as strings, noisy as bool, index as int64."""
+    kinds = {"noisy": pa.bool_(), "index": pa.int64()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in frame])
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    with atomic(path) as draft:
+        pq.write_table(table, draft, compression="zstd")

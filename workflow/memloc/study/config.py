@@ -1,0 +1,235 @@
+"""config.yaml checked before anything is planned, and what it means for one model.
+
+Snakemake imports this module while it plans: no torch, no pandas.
+"""
+
+import difflib
+import hashlib
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from memloc.errors import MemlocError
+from memloc.store.files import sha256
+from memloc.study.control import tasks_under_test
+from memloc.study.techniques import TECHNIQUES
+
+Config = dict[str, Any]
+OVERRIDES = ("model_seeds", "training", "retraining", "generalisation")
+FOLDERS = ("summary", "figures")  # beside the tasks' own in results_dir
+SOURCE_KEYS = ("hub", "revision", "folder", "package", "inside")
+
+
+def read_numbers(config: Config, schema: str | Path) -> None:
+    """Turn texts into what they say, in place, where the schema wants no text.
+
+    Snakemake reads ``--config training={epochs: 3}`` as the text "3", and YAML a bare 1e-5.
+    """
+    texts = (
+        leaf
+        for fault in _faults(config, schema)
+        for leaf in _leaves(fault)
+        if isinstance(leaf.instance, str) and leaf.validator in ("type", "enum")
+    )
+    for fault in list(texts):
+        holder: Any = config
+        for part in list(fault.absolute_path)[:-1]:
+            holder = holder[part]
+        holder[fault.absolute_path[-1]] = _meant(fault.instance)
+
+
+def _leaves(fault: jsonschema.ValidationError) -> Iterator[jsonschema.ValidationError]:
+    """The fault itself, or those of the alternatives that it is made of."""
+    if not fault.context:
+        yield fault
+    for inner in fault.context or ():
+        yield from _leaves(inner)
+
+
+def _meant(text: str) -> Any:
+    """What YAML makes of a text; 1e-5, which YAML takes for a word, is a number too."""
+    value = yaml.safe_load(text)
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def check_config(config: Config, schema: str | Path) -> None:
+    """Raise MemlocError naming key, value and remedy for the first fault in `config`."""
+    fault = jsonschema.exceptions.best_match(_faults(config, schema))
+    if fault is not None:
+        raise MemlocError(f"configuration: {_explain(fault)}")
+    _refuse_nonfinite(config)
+    probing = config["probing"]
+    if probing["choose_after"] >= probing["epochs"]:
+        raise MemlocError(
+            f"configuration: probing.choose_after = {probing['choose_after']} leaves no epoch to "
+            f"choose from: it must be below probing.epochs = {probing['epochs']}"
+        )
+    _check_kept_epochs(config)
+    _check_control(config)
+    for name in config["tasks"]:
+        if name in FOLDERS:
+            raise MemlocError(
+                f"configuration: tasks: {name!r} is a folder of the results; rename the task file"
+            )
+    for name in config["techniques"]:
+        if name not in TECHNIQUES:
+            raise MemlocError(
+                f"configuration: techniques: {name!r} is unknown"
+                f"{did_you_mean(name, TECHNIQUES)}. Known: {_listed(TECHNIQUES)}"
+            )
+    for name in config["models"]:
+        if name not in config["model_sources"]:
+            raise MemlocError(
+                f"configuration: models: {name!r} is not described in model_sources"
+                f"{did_you_mean(name, config['model_sources'])}. "
+                "Describe it there with hub, folder or package."
+            )
+
+
+def check_ratio(ratio: float, task: str, natural: bool) -> None:
+    """Raise MemlocError where layer retraining would have no clean example left to train on.
+
+    It holds out as many clean examples as there are noisy ones (section 3.1). `natural`: the
+    task brings its own noise, and `ratio` plays no part.
+    """
+    if ratio >= 0.5 and not natural:
+        raise MemlocError(
+            f"configuration: perturbation.ratio = {ratio:g}: layer retraining of task {task!r} "
+            "holds out as many clean examples as there are noisy ones, and none would be left to "
+            "retrain on. Lower the ratio below 0.5, or leave retraining out of `techniques`"
+        )
+
+
+def _check_kept_epochs(config: Config) -> None:
+    """Raise MemlocError for epochs to keep that a run doesn't have, or that one model overrides."""
+    kept = config["training"]["keep_epochs"]
+    for model in config["models"]:
+        own = config["model_sources"].get(model, {}).get("training", {})
+        if "keep_epochs" in own:
+            raise MemlocError(
+                f"configuration: model_sources.{model}.training.keep_epochs: the epochs kept are "
+                "those of the whole study; set training.keep_epochs"
+            )
+        epochs = own.get("epochs", config["training"]["epochs"])
+        late = [epoch for epoch in kept if epoch > epochs]
+        if late:
+            raise MemlocError(
+                f"configuration: training.keep_epochs: {model!r} trains for {epochs} epochs, so "
+                f"there is no epoch {late[0]}; lower it, or raise training.epochs"
+            )
+
+
+def _check_control(config: Config) -> None:
+    """Raise MemlocError where the control setup contradicts itself, whatever the study's tasks."""
+    control = config["control"]
+    if control["tasks"] != "auto":
+        try:
+            tasks_under_test(control, config["tasks"])
+        except MemlocError as error:
+            raise MemlocError(f"configuration: {error}") from None
+    if "keep_epochs" in control["training"]:
+        raise MemlocError(
+            "configuration: control.training.keep_epochs: no epochs of control models are kept; "
+            "set training.keep_epochs for those of the main study"
+        )
+
+
+def _faults(config: Config, schema: str | Path) -> Iterator[jsonschema.ValidationError]:
+    """Faults by the schema; a whole number must be written as one (3, not 3.0)."""
+    strict = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+    validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=strict)
+    return validator(yaml.safe_load(Path(schema).read_text())).iter_errors(config)
+
+
+def _is_integer(_checker: Any, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse_nonfinite(value: Any, key: str = "") -> None:
+    """NaN and infinity pass every comparison of a schema."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise MemlocError(f"configuration: {key} = {value}: give a finite number")
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _refuse_nonfinite(inner, f"{key}.{name}".lstrip("."))
+
+
+def _explain(fault: jsonschema.ValidationError) -> str:
+    key = ".".join(str(part) for part in fault.absolute_path)
+    if fault.validator == "additionalProperties" and isinstance(fault.instance, dict):
+        known = fault.schema.get("properties", {})
+        unknown = next((name for name in fault.instance if name not in known), None)
+        where = f"{key}.{unknown}" if key else unknown
+        return f"unknown key {where!r}{did_you_mean(str(unknown), known)}. Known: {_listed(known)}"
+    if fault.validator == "required":
+        return f"{key or 'top level'}: {fault.message}; config.yaml shows every key"
+    if fault.validator == "oneOf" and "model_sources" in key:
+        return f"{key}: name exactly one of hub, folder, or package with inside"
+    fixed = [way["const"] for way in fault.schema.get("oneOf", []) if "const" in way]
+    if fault.validator == "oneOf" and fixed:
+        return f"{key} = {fault.instance!r}: give {fixed[0]} or a list; see config.yaml"
+    if fault.validator == "pattern" and key.split(".")[0] in ("tasks", "model_sources"):
+        return (
+            f"{key}: {fault.instance!r} can't be a name, because names become parts of paths: use "
+            "letters, digits, '_', '-' and '.' (not first). Rename "
+            + ("the task file" if key.startswith("tasks") else "the model")
+        )
+    if fault.validator == "pattern" and "{" in str(fault.schema.get("pattern")):
+        return f"{key} = {fault.instance!r}: braces would be wildcards; choose a path without them"
+    if fault.validator == "type" and fault.validator_value == "array":
+        return f"{key} = {fault.instance!r}: write a list, as [{fault.instance}]"
+    return f"{key} = {fault.instance!r}: {fault.message}; see the comments in config.yaml"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``" (did you mean 'x'?)"`` for a close match, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def model_settings(config: Config, model: str) -> Config:
+    """`config` as it holds for one model: its own overrides laid over the study's settings."""
+    source = config["model_sources"][model]
+    settings = dict(config)
+    for key in OVERRIDES:
+        if isinstance(source.get(key), dict):
+            settings[key] = {**config[key], **source[key]}
+        elif key in source:
+            settings[key] = source[key]
+    return settings
+
+
+def mirrored(folder: str, path: str) -> str:
+    """`path` below `folder`, wherever it leads: "/data/out" and "../out" stay below it too."""
+    parts = [part for part in Path(path).parts if part != Path(path).anchor]
+    return "/".join([folder, *("up" if part == ".." else part for part in parts)])
+
+
+def model_source(config: Config, model: str) -> Config:
+    """Where a model comes from: the part of its description that retrieval depends on.
+
+    A local folder counts with its content, so that new weights under an old name are noticed.
+    """
+    described = config["model_sources"][model]
+    source = {key: described[key] for key in SOURCE_KEYS if key in described}
+    if "folder" in source:
+        source["content"] = _content(Path(source["folder"]).expanduser())
+    return source
+
+
+def _content(folder: Path) -> str:
+    """One hash of all files of a folder, hidden ones and subfolders left out."""
+    files = sorted(p for p in folder.glob("*") if p.is_file() and not p.name.startswith("."))
+    hashes = [f"{path.name}:{sha256(path)}" for path in files]
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()

@@ -1,0 +1,362 @@
+"""Task files: what a data set is, where it comes from and what it must look like.
+
+Snakemake imports this module while it plans, so nothing heavier than yaml and jsonschema may
+be imported here.
+"""
+
+import difflib
+import functools
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from memloc.errors import MemlocError
+
+Task = dict[str, Any]
+
+SCHEMA = Path(__file__).parents[2] / "schemas" / "task.schema.yaml"
+BINARY = "-binary"
+FORMATS = ("tsv", "csv", "jsonl", "parquet")
+# The columns of a retrieved or perturbed table that are not texts.
+RESERVED = ("split", "index", "label", "original_label", "noisy")
+
+
+def load_task(
+    name: str, folders: Iterable[str | Path], tasks_dir: str | Path | None = None
+) -> Task:
+    """Read and check the file of task `name` (or of the task that ``NAME-binary`` derives from).
+
+    `folders` are searched in order. With `tasks_dir`, the data come from
+    ``tasks_dir/NAME/{train,validation,test}.*`` in place of the file's own source. Returns the
+    file's content with defaults filled in, plus ``name``, ``base`` (the name without -binary),
+    ``file`` and ``folder``. Raises MemlocError naming file, key, value and remedy.
+    """
+    folders = [Path(folder) for folder in folders]
+    file = _find(name, folders)
+    binary = file is None and name.endswith(BINARY)
+    if binary:
+        file = _find(name.removesuffix(BINARY), folders)
+    if file is None:
+        raise _unknown(name, folders)
+    task = _parse(file)
+    _check(task, file)
+    task |= {"name": name, "base": file.stem, "file": str(file), "folder": str(file.parent)}
+    if binary:
+        _binarise(task, file)
+    return task if tasks_dir is None else _redirect(task, Path(tasks_dir))
+
+
+def task_names(folders: Iterable[str | Path]) -> list[str]:
+    """Names of all task files in `folders`, sorted."""
+    return sorted({file.stem for folder in folders for file in Path(folder).glob("*.yaml")})
+
+
+def task_params(task: Task) -> Task:
+    """What decides a task's rows, for a rule's params: no absolute paths, keys sorted.
+
+    Labels for figures and the category are left out, so that renaming a task in figures
+    retrieves nothing anew.
+    """
+    left_out = ("folder", "file", "label", "category")
+    kept = {key: value for key, value in task.items() if key not in left_out}
+    if is_local(task):
+        # Content decides, not location: moving a mirror re-runs nothing.
+        kept["source"] = {key: value for key, value in task["source"].items() if key != "files"}
+        kept["source"]["files"] = {
+            split: [_name_only(file) for file in files]
+            for split, files in task["source"]["files"].items()
+        }
+        kept["source"]["content"] = local_hashes(task)
+    return _sorted(kept)
+
+
+def is_local(task: Task) -> bool:
+    """Whether the rows come from files of this machine."""
+    return "hub" not in task["source"] and "package" not in task["source"]
+
+
+def source_files(task: Task) -> list[tuple[str, str]]:
+    """(split, file) of a task's source, in one order however the task file orders its splits."""
+    files = task["source"]["files"]
+    return [(split, file) for split in sorted(files) for file in files[split]]
+
+
+def local_files(task: Task) -> list[str]:
+    """Paths of a local task's files, as rule inputs, in the order of `source_files`; else empty."""
+    if not is_local(task):
+        return []
+    paths = [Path(task["folder"], _outer(file)) for _, file in source_files(task)]
+    for path in paths:
+        if not path.exists():
+            raise MemlocError(
+                f"{task['file']}: source.files names {path}, which does not exist. "
+                "Correct the path; it is relative to the folder of the task file."
+            )
+    return [str(path) for path in paths]
+
+
+def local_hashes(task: Task) -> list[str]:
+    """SHA-256 of each local file, in order: a changed CSV changes the params of its rule."""
+    return [_hash(path, *_stamp(path)) for path in local_files(task)]
+
+
+def splits_needed(task: Task) -> list[str]:
+    """The source splits a task reads: ``["train"]`` or train and the held-out one."""
+    split = task["split"]
+    return ["train"] if "all" in split else ["train", split["heldout"]]
+
+
+def alternatives(column: str) -> list[str]:
+    """``"text|sentence"`` names one column by either name; the first is what we call it."""
+    return [part.strip() for part in column.split("|")]
+
+
+def text_columns(task: Task) -> list[str]:
+    """Names of the text columns in a retrieved table, in order."""
+    return [alternatives(column)[0] for column in task["columns"]["text"]]
+
+
+def as_text(value: Any) -> str:
+    """A raw label as text, so that one mapping serves all formats.
+
+    0, "0" and 0.0 are one label, as are true, "true" and "True". A missing value (null, nan) is
+    the empty text, like an empty cell, and never the word "None".
+    """
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value).strip()
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def label_map(task: Task) -> dict[str, str]:
+    """Raw label (as text) to label name; a name not listed as a raw value stands for itself."""
+    raw = task.get("label_values", {})
+    given = {as_text(value): name for name, values in raw.items() for value in values}
+    own = {as_text(name): name for name in task["all_labels"]}
+    return own | given
+
+
+def _find(name: str, folders: list[Path]) -> Path | None:
+    files = (folder / f"{name}.yaml" for folder in folders)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _unknown(name: str, folders: list[Path]) -> MemlocError:
+    names = task_names(folders)
+    close = difflib.get_close_matches(name, names + [n + BINARY for n in names], n=3)
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(names)}."
+    where = ", ".join(str(folder) for folder in folders)
+    return MemlocError(
+        f"unknown task {name!r}; no file {name}.yaml in {where}. {hint} "
+        "Your own task files go into a folder listed under `task_folders`."
+    )
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses a key given twice, of which the first would silently be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = {str(key) for key in keys if keys.count(key) > 1}
+        if twice:
+            raise yaml.MarkedYAMLError(
+                problem=f"the key {', '.join(sorted(twice))} is given twice",
+                problem_mark=node.start_mark,
+            )
+        return super().construct_mapping(node, deep)
+
+
+def _parse(file: Path) -> Task:
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise MemlocError(f"{file}: not readable as YAML: {error}. Mend the line named.") from error
+    if not isinstance(content, dict):
+        raise MemlocError(f"{file}: must hold `key: value` lines, but holds {content!r}.")
+    return content
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(yaml.safe_load(SCHEMA.read_text()))
+
+
+def _check(task: Task, file: Path) -> None:
+    """Check against the schema and what a schema can't say; fill in defaults."""
+    error = jsonschema.exceptions.best_match(_validator().iter_errors(task))
+    if error is not None:
+        raise MemlocError(_explain(error, file))
+    source = task["source"]
+    source["files"] = {
+        split: [files] if isinstance(files, str) else list(files)
+        for split, files in source["files"].items()
+    }
+    if "hub" in source:
+        source.setdefault("revision", "main")
+    task["all_labels"] = list(task["labels"])
+    for check in (_check_source, _check_columns, _check_labels):
+        check(task, file)
+
+
+def _explain(error: jsonschema.ValidationError, file: Path) -> str:
+    key = ".".join(str(part) for part in error.absolute_path) or "the file"
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = list(error.schema.get("properties", {}))
+        odd = [name for name in error.instance if name not in known]
+        close = difflib.get_close_matches(str(odd[0]), known, n=1) if odd else []
+        hint = f"Did you mean `{close[0]}`?" if close else f"Known keys: {', '.join(known)}."
+        return f"{file}: unknown key {', '.join(map(repr, odd))} in {key}. {hint}"
+    if error.validator == "minItems" and key == "labels":
+        return (
+            f"{file}: labels has {len(error.instance)} entries ({error.instance}); "
+            "classification needs at least two classes. List every label name."
+        )
+    if error.validator == "type" and isinstance(error.instance, bool):
+        return (
+            f"{file}: {key}: {error.message}. YAML reads an unquoted yes, no, true or false as a "
+            'truth value; write it in quotes: "yes".'
+        )
+    if error.validator == "uniqueItems":
+        twice = sorted({str(item) for item in error.instance if error.instance.count(item) > 1})
+        return f"{file}: {key} lists {', '.join(twice)} twice. Name each once."
+    meaning = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
+    remedy = (
+        f" Meaning of the key: {meaning}" if meaning else " See workflow/schemas/task.schema.yaml."
+    )
+    return f"{file}: {key}: {error.message}.{remedy}"
+
+
+def _check_source(task: Task, file: Path) -> None:
+    source = task["source"]
+    if "hub" in source and "package" in source:
+        raise MemlocError(f"{file}: source has both `hub` and `package`. Keep one of them.")
+    for split in splits_needed(task):
+        if split not in source["files"]:
+            raise MemlocError(
+                f"{file}: split needs {split!r}, but source.files has only "
+                f"{', '.join(source['files'])}. Add source.files.{split}, or change `split`."
+            )
+
+
+def _check_columns(task: Task, file: Path) -> None:
+    columns = task["columns"]
+    if ("label" in columns) == ("label_from_score" in task):
+        raise MemlocError(
+            f"{file}: needs either columns.label or label_from_score, and not both. "
+            "Name the column that holds the label."
+        )
+    for name in text_columns(task):
+        if name in RESERVED:
+            raise MemlocError(
+                f"{file}: columns.text: {name!r} is a name memloc uses itself. "
+                f"Write `text|{name}` to have the column called text."
+            )
+    if "corrected" in columns and "noisy" not in columns:
+        raise MemlocError(
+            f"{file}: columns.corrected without columns.noisy. Name the column that marks "
+            "noisy rows."
+        )
+
+
+def _check_labels(task: Task, file: Path) -> None:
+    labels = task["labels"]
+    score = task.get("label_from_score", {})
+    mentioned = {
+        "label_values": list(task.get("label_values", {})),
+        "binary_labels": task.get("binary_labels", []),
+        "expected.label_counts": list(task.get("expected", {}).get("label_counts", {})),
+        "label_from_score": [score[side] for side in ("negative", "positive") if score],
+    }
+    for key, names in mentioned.items():
+        for name in names:
+            if name not in labels:
+                raise MemlocError(
+                    f"{file}: {key} mentions {name!r}, which is not among labels: "
+                    f"{', '.join(labels)}. Correct the name or add it to labels."
+                )
+    seen: dict[str, str] = {}
+    for name, values in task.get("label_values", {}).items():
+        for value in map(as_text, values):
+            if seen.setdefault(value, name) != name:
+                raise MemlocError(
+                    f"{file}: label_values: {value!r} stands for both {seen[value]!r} and "
+                    f"{name!r}. Give each raw value to one label."
+                )
+
+
+def _binarise(task: Task, file: Path) -> None:
+    """Turn a task into its two-class variant (Appendix C), classes in the order of `labels`."""
+    if len(task["labels"]) == 2:
+        raise MemlocError(
+            f"{file}: {task['name']!r}: {task['base']} has two classes already. Use it."
+        )
+    if "binary_labels" not in task:
+        raise MemlocError(
+            f"{file}: {task['name']!r} needs the key binary_labels: the two commonest labels of "
+            "the training split. Add it."
+        )
+    task["labels"] = [name for name in task["labels"] if name in task["binary_labels"]]
+    task["label"] += " (binary)"
+    expected = task.pop("expected", {})
+    counts = {k: v for k, v in expected.get("label_counts", {}).items() if k in task["labels"]}
+    if counts:
+        size = "all" if "all" in task["split"] else "train"
+        task["expected"] = {"label_counts": counts, size: sum(counts.values())}
+
+
+def _redirect(task: Task, folder: Path) -> Task:
+    """The same task read from ``folder/BASE/{split}.*``; mapping and guards stay."""
+    # The task file's base name: a task and its binary variant share their data.
+    place = (folder / task["base"]).resolve()
+    files = {split: [_one_file(place, split)] for split in splits_needed(task)}
+    return task | {"source": {"files": files}, "folder": str(place), "file": f"tasks_dir {folder}"}
+
+
+def _one_file(place: Path, split: str) -> str:
+    endings = [f".{kind}{packed}" for kind in FORMATS for packed in ("", ".gz")]
+    found = [f"{split}{ending}" for ending in endings if (place / f"{split}{ending}").is_file()]
+    if len(found) == 1:
+        return found[0]
+    wanted = f"{place}/{split}.(tsv|csv|jsonl|parquet)[.gz]"
+    if found:
+        raise MemlocError(f"tasks_dir: both {' and '.join(found)} in {place}. Keep one of them.")
+    raise MemlocError(
+        f"tasks_dir: no file {wanted}. Put it there, or leave this task out of config key `tasks`."
+    )
+
+
+def _outer(file: str) -> str:
+    return file.split("!", 1)[0]
+
+
+def _name_only(file: str) -> str:
+    """``folder/outer.zip!inner.tsv`` without its folder."""
+    outer, *inner = file.split("!")
+    return "!".join([Path(outer).name, *inner])
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    facts = Path(path).stat()
+    return facts.st_mtime_ns, facts.st_size
+
+
+@functools.cache
+def _hash(path: str, _changed: int, _size: int) -> str:
+    if Path(path).is_dir():
+        parts = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+        lines = (f"{Path(part).relative_to(path)} {_hash(part, *_stamp(part))}" for part in parts)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

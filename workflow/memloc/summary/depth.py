@@ -1,0 +1,162 @@
+"""Correlations of the depth of memorisation: with generalisation, between events, across models.
+
+Table 2, the events of section 5, a larger model (Appendix B) and binarised tasks (Appendix C).
+Frames are the summary's mcog, layer_weights, events and generalisation; what a study lacks gives no
+rows. A depth of an event that never happened is nan: its pair is left out, and the note says so.
+"""
+
+import numpy as np
+import pandas as pd
+
+from memloc.seeds import derive
+from memloc.study import published
+from memloc.study.techniques import TECHNIQUES
+from memloc.summary.spearman import correlate
+
+BINARY = "-binary"
+KEYS = ["task", "model"]
+CENTROID_EVENTS = ("crossing", "initiation")
+GENERALISATION = ("score", "validation_scaled")
+POOLED, OTHERS = "all", "mean of others"
+
+
+def main_tasks(tasks) -> list[str]:
+    """The tasks but for binarised variants of others among them."""
+    found = list(dict.fromkeys(tasks))
+    return [t for t in found if not (t.endswith(BINARY) and t.removesuffix(BINARY) in found)]
+
+
+def depths(mcog: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
+    """Layers by depth measure, a column each, indexed by task and model.
+
+    "mcog" is the mean over the paper's techniques that were run, "mcog:NAME" a technique's own.
+    """
+    paper = [name for name, technique in TECHNIQUES.items() if technique.paper]
+    wide = mcog.pivot(index=KEYS, columns="technique", values="mcog")
+    found = wide.rename(columns=lambda name: f"mcog:{name}")
+    found.insert(0, "mcog", wide[[n for n in paper if n in wide]].mean(axis=1, skipna=False))
+    if events is not None and len(events):
+        trained = events[events["source"].isin(["trained", "none"])]
+        layers = trained.assign(layer=pd.to_numeric(trained["layer"], errors="coerce"))
+        found = found.join(layers.pivot(index=KEYS, columns="event", values="layer"), how="outer")
+    pairs = pd.MultiIndex.from_frame(mcog[KEYS].drop_duplicates())
+    return found.reindex(pairs.append(found.index.difference(pairs)))
+
+
+def commonest(layers: pd.Series) -> list[str]:
+    """The models that have the commonest number of layers; only their layers can be pooled."""
+    return list(layers.index[layers == layers.mode().iloc[0]]) if len(layers) else []
+
+
+def row(frame, x, y, seed, *, measure, level, a, b, paper=np.nan):
+    """A row of correlations.tsv from two columns of a frame indexed by task (and model)."""
+    tasks = frame.index.get_level_values("task")
+    pairs = pd.DataFrame({"x": frame[x].to_numpy(), "y": frame[y].to_numpy(), "task": tasks})
+    found = correlate(pairs, derive(seed, measure, level, a, b))
+    lost = len(pairs) - found["n"]
+    notes = [found["note"], f"{lost} left out: no value" if lost else ""]
+    where = {"family": measure, "measure": measure, "level": level, "a": a, "b": b}
+    return where | found | {"paper_rho": paper, "note": "; ".join(filter(None, notes))}
+
+
+def pooled_and_each(frame, peers):
+    """The part of a frame of the models that can be pooled, and that of each model, by level."""
+    pooled = {POOLED: frame[frame.index.isin(peers, level="model")]}
+    return pooled | dict(iter(frame.groupby(level="model", sort=False)))
+
+
+def table_2(frame, peers, seed):
+    """Depth against generalisation: pooled over models of the commonest depth, and each model."""
+    rows = []
+    names = [n for n in ("crossing", "probing-memorisation") if n in frame]  # as in the paper
+    names += [n for n in frame if n.startswith("mcog")]
+    parts = pooled_and_each(frame, peers)
+    for level, part in parts.items():
+        for depth in names:
+            for target in GENERALISATION:
+                family = "generalisation-technique" if ":" in depth else "generalisation"
+                facts = dict(measure="generalisation", level=level, a=depth, b=target)
+                paper = published.table_2(depth, target, level)
+                rows.append(row(part, depth, target, seed, **facts, paper=paper)
+                            | {"family": family})  # fmt: skip
+    return rows
+
+
+def between_events(frame, peers, seed):
+    """Centroid against probing events, pooled and for each model."""
+    rows = []
+    parts = pooled_and_each(frame, peers)
+    for (centroid, probing), rho in published.EVENTS.items():
+        if {centroid, probing} <= set(frame):
+            for level, part in parts.items():
+                facts = dict(measure="events", level=level, a=centroid, b=probing)
+                paper = rho if level == POOLED else np.nan
+                rows.append(row(part, centroid, probing, seed, **facts, paper=paper))
+    return rows
+
+
+def larger_models(frame, layers, peers, seed):
+    """Models deeper than the others against each of these, and events against their mean."""
+    rows = []
+    quantities = [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]
+    deepest = layers[peers].max() if peers else 0
+    for large in [m for m in layers.index if layers[m] > deepest]:
+        for name in quantities:
+            wide = frame[name].unstack("model")
+            wide[OTHERS] = wide[peers].mean(axis=1, skipna=False)
+            for other in [*peers, OTHERS]:
+                paper = published.LARGER.get((name, other), np.nan)
+                facts = dict(measure="larger", level=name, a=large, b=other)
+                paper = paper if large == "opt-1.3b" else np.nan
+                rows.append(row(wide, large, other, seed, **facts, paper=paper))
+    return rows
+
+
+def binarised(frame, seed):
+    """Multi-class tasks against their binarised variants, with mean differences.
+
+    M-CoGs pair every task and model, events the tasks' means over models, as in the paper.
+    """
+    rows = []
+    tasks = frame.index.get_level_values("task")
+    pairs = [t for t in dict.fromkeys(tasks) if f"{t}{BINARY}" in set(tasks)]
+    for name in [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]:
+        column = frame[[name]].rename(columns={name: "whole"})
+        halves = column[tasks.str.endswith(BINARY)].rename(
+            index=lambda task: task.removesuffix(BINARY), level="task"
+        )
+        both = column.loc[column.index.isin(pairs, level="task")].join(
+            halves.rename(columns={"whole": "two"}), how="inner"
+        )
+        if name in CENTROID_EVENTS:
+            both = both.groupby(level="task", sort=False).mean()
+        if both.empty:
+            continue
+        change = (both["two"] - both["whole"]).dropna()
+        rho, mean, absolute = published.BINARISED.get(name, (np.nan, None, None))
+        facts = dict(measure="binarised", level=name, a="multi-class", b="binarised")
+        rows.append(
+            row(both, "whole", "two", seed, **facts, paper=rho)
+            | {
+                "mean_difference": change.mean(),
+                "mean_absolute_difference": change.abs().mean(),
+                "paper_mean_difference": mean,
+                "paper_mean_absolute_difference": absolute,
+            }
+        )
+    return rows
+
+
+def depth_correlations(weights, mcog, events, generalisation, seed) -> list[dict]:
+    """All rows of this module, of the summary's frames (None: not run)."""
+    found = depths(mcog, events)
+    layers = weights.groupby("model", sort=False)["layer"].max()
+    peers = commonest(layers)
+    main = found[found.index.isin(main_tasks(mcog["task"]), level="task")]
+    rows = []
+    if generalisation is not None and len(generalisation):
+        target = generalisation.set_index(KEYS)[list(GENERALISATION)]
+        rows += table_2(main.join(target), peers, seed)
+    rows += between_events(main, peers, seed)
+    rows += larger_models(main, layers, peers, seed)
+    return rows + binarised(found, seed)

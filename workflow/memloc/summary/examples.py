@@ -1,0 +1,151 @@
+"""Where single noisy examples sit: the smallest window whose swap reverts each.
+
+The paper names lack of evidence for individual examples among its limitations; the tables of
+swapped windows hold it. A window reverts an example if theta_M2 with the window swapped no longer
+predicts its perturbed label. Of all windows that do, the smallest is that of fewest consecutive
+layers, and among these the one that starts first. An example that no window reverts is "none";
+one that theta_M2 doesn't predict in the first place has nothing to revert and is left out of all
+shares, but stays in the tables as not memorised.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from memloc.errors import MemlocError
+from memloc.store.tables import read_tsv, write_tsv
+
+NONE = "none"
+RUN_COLUMNS = ["index", "memorised", "length", "start", "single_layers", "share", "n_layers"]
+COLUMNS = {
+    "examples": ["task", "model", "seed", *RUN_COLUMNS],
+    "example_shares": [
+        "task", "model", "kind", "value", "share", "sd", "n_seeds", "n_examples", "n_unmemorised",
+    ],
+    "example_ranks": [
+        "task", "index", "difficulty", "share", "n_runs", "n_memorised", "n_never",
+    ],
+}  # fmt: skip
+
+
+def locate(examples: pd.DataFrame, memorised: pd.DataFrame) -> pd.DataFrame:
+    """A row per noisy example of one run, from its swap_examples and swap_memorised tables.
+
+    length and start: of the smallest window that reverts it ("none" if none does); single_layers:
+    layers that revert it alone, as "2,5"; share: of all windows that revert it. Examples that
+    aren't memorised have "none" and no share.
+    """
+    known = memorised.set_index("index")["memorised"]
+    if set(known.index) != set(examples["index"]):
+        raise MemlocError("the tables of swapped and of memorised examples differ in examples")
+    windows = [tuple(map(int, name.split("-"))) for name in examples.columns if name != "index"]
+    windows.sort(key=lambda window: (window[1] - window[0], window[0]))
+    reverts = ~examples[[f"{start}-{end}" for start, end in windows]].to_numpy(bool)
+    has = known.loc[examples["index"]].to_numpy(bool)
+    reverts &= has[:, None]
+    n_layers = max(end for _, end in windows)
+    first = [windows[i] if any_ else None for i, any_ in zip(reverts.argmax(1), reverts.any(1),
+                                                             strict=True)]  # fmt: skip
+    singles = [",".join(str(s) for (s, e), hit in zip(windows, row, strict=True) if hit and s == e)
+               for row in reverts]  # fmt: skip
+    return pd.DataFrame(
+        {
+            "index": examples["index"],
+            "memorised": has,
+            "length": [str(w[1] - w[0] + 1) if w else NONE for w in first],
+            "start": [str(w[0]) if w else NONE for w in first],
+            "single_layers": [found or NONE for found in singles],
+            "share": np.where(has, reverts.mean(1), np.nan),
+            "n_layers": n_layers,
+        }
+    )[RUN_COLUMNS]
+
+
+def shares(examples: pd.DataFrame) -> pd.DataFrame:
+    """Frame example_shares: of the memorised noisy examples of each task and model,
+
+    kind "length": the share whose smallest window has `value` layers ("none": never reverted);
+    kind "layer": the share that layer `value` reverts alone. Means and standard deviations over
+    seeds; n_examples and n_unmemorised are sums over seeds.
+    """
+    rows = []
+    for (task, model), part in examples.groupby(["task", "model"], sort=False):
+        n_layers = int(part["n_layers"].max())
+        ours = part[part["memorised"]]
+        counts = {"n_examples": len(ours), "n_unmemorised": len(part) - len(ours)}
+        seeds = [seed for _, seed in ours.groupby("seed")]
+        numbers = [str(n) for n in range(1, n_layers + 1)]
+        for kind, values in (("length", [*numbers, NONE]), ("layer", numbers)):
+            for value in values:
+                of_seeds = [_share(seed, kind, value) for seed in seeds]
+                spread = np.std(of_seeds, ddof=1) if len(of_seeds) > 1 else np.nan
+                mean = np.mean(of_seeds) if of_seeds else np.nan
+                row = (task, model, kind, value, mean, spread, len(of_seeds))
+                rows.append(dict(zip(COLUMNS["example_shares"], row, strict=False)) | counts)
+    return pd.DataFrame(rows, columns=COLUMNS["example_shares"])
+
+
+def _share(seed: pd.DataFrame, kind: str, value: str) -> float:
+    """Share of one seed's memorised examples."""
+    if kind == "length":
+        return float((seed["length"] == value).mean())
+    return float(seed["single_layers"].str.split(",").map(lambda found: value in found).mean())
+
+
+def ranks(examples: pd.DataFrame) -> pd.DataFrame:
+    """Frame example_ranks: each task's examples over models and seeds, hardest to revert first.
+
+    difficulty: mean over runs that memorised it of the smallest window's length as a share of the
+    layers; a run in which nothing reverts it counts as one layer more than there are. Ties go by
+    the share of windows that revert it. Examples no run memorised have no difficulty and no place.
+    """
+    ours = examples[examples["memorised"]]
+    length = pd.to_numeric(ours["length"], errors="coerce")
+    never = length.isna()
+    ours = ours.assign(
+        difficulty=length.fillna(ours["n_layers"] + 1) / ours["n_layers"], n_never=never.astype(int)
+    )
+    keys = ["task", "index"]
+    found = ours.groupby(keys, sort=False).agg(
+        difficulty=("difficulty", "mean"), share=("share", "mean"), n_memorised=("share", "size"),
+        n_never=("n_never", "sum"),
+    )  # fmt: skip
+    runs = examples.groupby(keys, sort=False).size().rename("n_runs")
+    order = ["task", "difficulty", "share", "index"]
+    found = found.join(runs).reset_index()
+    found = found.sort_values(order, ascending=[True, False, True, True], ignore_index=True)
+    return found[COLUMNS["example_ranks"]]
+
+
+def write_locations(
+    examples: str | Path, memorised: str | Path, output: str | Path, columns: Sequence[str] = ()
+) -> None:
+    """Write a run's examples.tsv from the two tables of its swapping job."""
+    found = locate(pd.read_parquet(examples), pd.read_parquet(memorised))
+    write_tsv(found, output, list(columns) or RUN_COLUMNS)
+
+
+def read_locations(path: str | Path) -> pd.DataFrame:
+    """A table of examples, of a run or of all, with lengths and layers as the words they are."""
+    frame = read_tsv(path, RUN_COLUMNS)
+    words = ["length", "start", "single_layers"]
+    return frame.assign(**{name: frame[name].astype(str) for name in words})
+
+
+def summarise_locations(
+    paths: Iterable[str | Path], runs: Iterable[Mapping], outputs: Mapping[str, str]
+) -> None:
+    """Write examples, example_shares and example_ranks from the tables of all runs, in order."""
+    names = ("task", "model", "seed")
+    frames = [
+        read_locations(path).assign(**{name: run[name] for name in names})
+        for path, run in zip(paths, runs, strict=True)
+    ]
+    examples = pd.concat(frames, ignore_index=True)
+    made = {
+        "examples": examples, "example_shares": shares(examples), "example_ranks": ranks(examples),
+    }  # fmt: skip
+    for name, path in outputs.items():
+        write_tsv(made[name], path, COLUMNS[name])

@@ -1,0 +1,118 @@
+"""Progression: how memorisation moves through the layers while a model memorises.
+
+Beyond the paper: techniques and centroid analysis at the checkpoints of chosen epochs (and at the
+end of training), summarised as they are for finished models. Layers are 1..L; imports no torch.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from memloc.explain.centroids import EVENT_COLUMNS
+from memloc.explain.events import COLUMNS as EVENT_SUMMARY
+from memloc.explain.events import SOURCES, summarise_events
+from memloc.localise.weights import mean_mcog
+from memloc.store.tables import COLUMNS as TABLES
+from memloc.store.tables import read_tsv, write_tsv
+from memloc.summary.weights import TECHNIQUES
+
+COLUMNS = ["task", "model", "epoch", "measure", "name", "value", "sd", "n", "n_none"]
+MCOG, EVENT, ACCURACY = "mcog", "event", "accuracy"
+ACCURACIES = ("noisy_accuracy", "clean_accuracy", "validation_accuracy")
+Entry = tuple[Mapping, pd.DataFrame]  # what a table is of (task, model, seed, epoch, name); it
+
+
+def _groups(entries: Iterable[Entry], *keys: str) -> dict[tuple, dict[int, pd.DataFrame]]:
+    """{values of keys: {seed: frame}}, in order of appearance."""
+    groups: dict[tuple, dict[int, pd.DataFrame]] = {}
+    for facts, frame in entries:
+        groups.setdefault(tuple(facts[key] for key in keys), {})[facts["seed"]] = frame
+    return groups
+
+
+def mcog_rows(entries: Iterable[Entry], techniques: Mapping = TECHNIQUES) -> list[dict]:
+    """M-CoG by task, model, epoch and technique, of the seeds' mean weights; n: seeds."""
+    rows = []
+    for key, seeds in _groups(entries, "task", "model", "epoch", "name").items():
+        task, model, epoch, name = key
+        weights = {seed: techniques[name].weights(frame) for seed, frame in seeds.items()}
+        found = mean_mcog(weights, f"{task}/{model}, {name}, epoch {epoch}")
+        rows.append(
+            dict(task=task, model=model, epoch=epoch, measure=MCOG, name=name)
+            | dict(value=found["mcog"], sd=found["sd"], n=found["n_seeds"], n_none=0)
+        )
+    return rows
+
+
+def event_rows(entries: Iterable[Entry]) -> list[dict]:
+    """Mean layer of each centroid event of theta_M itself; "none" where it never happened."""
+    by_epoch: dict[int, list[Entry]] = {}
+    for facts, frame in entries:
+        chosen = frame.loc[frame["source"] == SOURCES[0], EVENT_COLUMNS]
+        by_epoch.setdefault(facts["epoch"], []).append((facts, chosen))
+    rows = []
+    for epoch, runs in by_epoch.items():
+        found = summarise_events(runs)[EVENT_SUMMARY].rename(
+            columns={"event": "name", "layer": "value"}
+        )
+        found = found.assign(epoch=epoch, measure=EVENT)
+        rows += found.reindex(columns=COLUMNS).to_dict("records")
+    return rows
+
+
+def accuracy_rows(entries: Iterable[Entry], epochs: Iterable[int]) -> list[dict]:
+    """Accuracies after those epochs, mean and sd over seeds, from the runs' histories.
+
+    A model's own last epoch counts among them.
+    """
+    rows = []
+    for (task, model), seeds in _groups(entries, "task", "model").items():
+        whole = pd.concat(seeds.values())
+        wanted = {*epochs, int(whole["epoch"].max())}
+        for epoch, part in whole[whole["epoch"].isin(wanted)].groupby("epoch"):
+            for name in ACCURACIES:
+                rows.append(
+                    dict(task=task, model=model, epoch=int(epoch), measure=ACCURACY, name=name)
+                    | dict(value=part[name].mean(), sd=part[name].std(), n=len(part), n_none=0)
+                )
+    return rows
+
+
+def progression(
+    techniques: Iterable[Entry], events: Iterable[Entry], histories: Iterable[Entry]
+) -> pd.DataFrame:
+    """The frame of COLUMNS: a row per task, model, epoch and quantity, epochs in order.
+
+    measure mcog: name is a technique, n the seeds; event: a centroid event, n the seeds and pairs
+    of classes in which it happened and n_none those in which it didn't; accuracy: n the seeds.
+    """
+    techniques, events = list(techniques), list(events)
+    epochs = {facts["epoch"] for facts, _ in (*techniques, *events)}
+    rows = [*mcog_rows(techniques), *event_rows(events), *accuracy_rows(histories, epochs)]
+    found = pd.DataFrame(rows, columns=COLUMNS)
+    order = {name: i for i, name in enumerate((MCOG, EVENT, ACCURACY))}
+    return found.sort_values(
+        ["task", "model", "measure", "name", "epoch"],
+        key=lambda column: column.map(order) if column.name == "measure" else column,
+        kind="stable",
+    ).reset_index(drop=True)
+
+
+def write_progression(
+    tables: list, table_runs: list, events: list, event_runs: list,
+    histories: list, history_runs: list, output: str | Path,
+) -> None:  # fmt: skip
+    """Write summary/progression.tsv; every list of paths has one of facts, entry by entry."""
+    techniques = [
+        (run, read_tsv(path, TECHNIQUES[run["name"]].columns))
+        for path, run in zip(tables, table_runs, strict=True)
+    ]
+    crossings = [
+        (run, read_tsv(path, EVENT_COLUMNS)) for path, run in zip(events, event_runs, strict=True)
+    ]
+    trained = [
+        (run, read_tsv(path, TABLES["history"]))
+        for path, run in zip(histories, history_runs, strict=True)
+    ]
+    write_tsv(progression(techniques, crossings, trained), output, COLUMNS)

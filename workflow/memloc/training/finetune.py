@@ -1,0 +1,212 @@
+"""One fine-tuning run from files to files: load, train, and put the checkpoints in place."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from memloc.data.examples import Reading
+from memloc.data.tokens import load_tokenizer
+from memloc.errors import MemlocError
+from memloc.machine.device import device_name, pick_device
+from memloc.models.load import (
+    checkpoint_digest,
+    freeze_all_but_head,
+    freeze_embeddings,
+    load_pretrained,
+    weights_hash,
+)
+from memloc.store.files import atomic, require_space, sha256, versions, write_json, write_provenance
+from memloc.store.tables import COLUMNS, write_tsv
+from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run's results go; `memorised` (theta_M1) only for perturbed labels.
+
+    epochs: folder and digest of the checkpoint after each epoch that is kept.
+    `record`: the checkpoint's provenance beside its folder, for when the folder is let go.
+    """
+
+    final: Path
+    digest: Path
+    history: Path
+    scratch: Path
+    record: Path | None = None
+    memorised: Path | None = None
+    memorised_digest: Path | None = None
+    epochs: Mapping[int, tuple[Path, Path]] = field(default_factory=dict)
+
+
+def fine_tune(
+    data: str | Path,
+    pretrained: str | Path,
+    places: Places,
+    labels: str,
+    train_layers: bool,
+    seed: int,
+    recipe: Recipe,
+    reading: Reading,
+    computing: Computing,
+    code: str,
+) -> None:
+    """Fine-tune a pre-trained model on one task and write its checkpoints and history.
+
+    `code` is a fingerprint of what computes: partial state of other code is not resumed.
+    `labels` is "original" (theta_O) or "perturbed" (theta_M1, theta_M2); without `train_layers`
+    only the head is trained (theta_F).
+    """
+    started = time.perf_counter()
+    device = pick_device()
+    computing = computing.on(device)
+    tokenizer = load_tokenizer(pretrained)
+    corpus = read_corpus(data, labels, tokenizer, reading)
+    model = load_pretrained(pretrained, reading.class_names, seed)
+    check_lengths(corpus, model, reading.max_length)
+    (freeze_embeddings if train_layers else freeze_all_but_head)(model)
+    identity = identity_of(data, pretrained, labels, reading, code)
+    identity["trained"] = [name for name, p in model.named_parameters() if p.requires_grad]
+    run = FineTuning(
+        model.to(device), corpus, recipe, computing, seed, places.scratch, identity, places.epochs
+    )
+    require_room(run, places)
+    run.run()
+    facts = {
+        "labels": labels,
+        "reading": asdict(reading),
+        "device": device_name(device),
+        "seconds": time.perf_counter() - started,
+    }
+    write_results(run, tokenizer, places, facts)
+    run.clear()
+
+
+def identity_of(
+    data: str | Path, pretrained: str | Path, labels: str, reading: Reading, code: str
+) -> dict[str, Any]:
+    """What every fine-tuning run depends on beside its recipe and seed (see FineTuning)."""
+    return {
+        "data": sha256(data),
+        "labels": labels,
+        "code": code,
+        "versions": versions(),
+        "device": pick_device().type,
+        "pretrained": weights_hash(pretrained),
+        "reading": asdict(reading),
+    }
+
+
+def write_results(
+    run: FineTuning,
+    tokenizer: PreTrainedTokenizerBase,
+    places: Places,
+    facts: dict[str, Any],
+    columns: Sequence[str] = COLUMNS["history"],
+) -> None:
+    """Write what a finished run leaves: its history, and its checkpoints."""
+    train, outcome = run.corpus.train, run.outcome
+    facts = {
+        **facts,
+        "seed": run.seed,
+        "recipe": asdict(run.recipe),
+        "precision": run.computing.precision,
+        "n_train": len(train),
+        "n_noisy": int(train.noisy.sum()),
+        "n_cut": train.n_cut,
+    }
+    if run.recipe.memorised_above is not None:
+        facts["memorised_epoch"] = outcome.memorised_epoch
+    write_tsv(pd.DataFrame(outcome.history), places.history, list(columns))
+    _write_checkpoint(run.model, tokenizer, places.final, places.digest, facts)
+    _report(outcome.history[-1], outcome.memorised_epoch, run.recipe, facts["labels"])
+    if places.memorised and places.memorised_digest:
+        run.load_memorised()
+        _write_checkpoint(run.model, tokenizer, places.memorised, places.memorised_digest, facts)
+    for epoch, (folder, written) in places.epochs.items():
+        run.load_epoch(epoch)
+        _write_checkpoint(run.model, tokenizer, folder, written, facts | {"epoch": epoch})
+    if places.record:
+        write_json(places.record, {"versions": versions(), **facts})
+
+
+def read_corpus(
+    data: str | Path, labels: str, tokenizer: PreTrainedTokenizerBase, reading: Reading
+) -> Corpus:
+    """Training and validation examples of a task, with its "original" or "perturbed" labels."""
+    train, validation = (
+        reading.examples(data, split, labels, tokenizer) for split in ("train", "validation")
+    )
+    logger.info(
+        "%d training examples (%d noisy, %d cut at %d tokens), %d validation examples",
+        len(train),
+        int(train.noisy.sum()),
+        train.n_cut,
+        reading.max_length,
+        len(validation),
+    )
+    return Corpus(train, validation, tokenizer.pad_token_id)
+
+
+def check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> None:
+    """Raise MemlocError where an input is longer than the model has positions."""
+    longest = max(len(ids) for part in (corpus.train, corpus.validation) for ids in part.ids)
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None and longest > positions:
+        raise MemlocError(
+            f"data.max_length {max_length}: an input has {longest} tokens, but the model reads at "
+            f"most {positions}; lower data.max_length"
+        )
+
+
+def require_room(run: FineTuning, places: Places) -> None:
+    """Two checkpoints, and weights with optimiser moments of the epoch saved and the one before."""
+    everything = 4 * sum(p.numel() for p in run.model.parameters())
+    trained = 4 * sum(p.numel() for p in run.saved.values())
+    checkpoints = (2 if places.memorised else 1) + len(places.epochs)
+    needed = checkpoints * everything + (7 + len(places.epochs)) * trained
+    require_space(places.scratch.parent, needed, "the checkpoints of this run")
+
+
+def _write_checkpoint(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    digest: Path,
+    facts: dict[str, Any],
+) -> None:
+    with atomic(folder, sum(4 * p.numel() for p in model.parameters())) as draft:
+        model.save_pretrained(draft, max_shard_size="100GB")
+        tokenizer.save_pretrained(draft)
+        write_provenance(draft, **facts)
+    with atomic(digest) as draft:
+        draft.write_text(checkpoint_digest(folder))
+
+
+def _report(row: dict[str, float], memorised: int | None, recipe: Recipe, labels: str) -> None:
+    accuracies = "noisy accuracy %.3f, clean accuracy %.3f, validation accuracy %.3f"
+    logger.info(
+        f"after %d epochs (%s labels): {accuracies}%s",
+        row["epoch"],
+        labels,
+        row["noisy_accuracy"],
+        row["clean_accuracy"],
+        row["validation_accuracy"],
+        _when(memorised, recipe.memorised_above),
+    )
+
+
+def _when(memorised: int | None, threshold: float | None) -> str:
+    """When theta_M1 was reached, as the end of a log line."""
+    if threshold is None:
+        return ""
+    if memorised is None:
+        return f"; training accuracy never exceeded {threshold}"
+    return f"; training accuracy exceeded {threshold} in epoch {memorised}"

@@ -1,0 +1,265 @@
+"""Fine-tuning (section 3, Appendix D): theta_O, theta_M1, theta_M2 and theta_F from one loop.
+
+A run killed in the middle resumes from its last finished epoch and ends with the same bits:
+weights, optimiser and schedule are saved after each epoch, and the random state of an epoch
+follows from the seed and the epoch's number alone.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import load_file, save_file
+from tqdm import tqdm
+from transformers import PreTrainedModel
+
+from memloc.data.tokens import Examples
+from memloc.errors import MemlocError
+from memloc.machine.device import resolve_precision
+from memloc.models.predict import accuracy, macro_f1, predict_logits
+from memloc.seeds import derive
+from memloc.store.drafts import remove_scratch, settle
+from memloc.store.files import atomic, read_state, write_json
+from memloc.training.stream import Corpus, Recipe, Stream
+
+__all__ = ["Batch", "Computing", "Corpus", "FineTuning", "Outcome", "Recipe"]
+
+logger = logging.getLogger(__name__)
+LOSS_CHECK_STEPS = 50  # asking a GPU for the loss at every step would make it wait
+
+
+@dataclass(frozen=True)
+class Computing:
+    """How a run computes: changes speed and rounding, not the science."""
+
+    precision: str
+    evaluation_batch_size: int
+
+    def on(self, device: torch.device) -> "Computing":
+        """The same with the precision that "auto" means on a device."""
+        return replace(self, precision=resolve_precision(self.precision, device))
+
+
+@dataclass
+class Outcome:
+    """history: one dict per epoch (tables.COLUMNS["history"]); memorised_epoch: theta_M1's epoch,
+    None when the training accuracy never exceeded the threshold."""
+
+    history: list[dict[str, float]]
+    memorised_epoch: int | None
+
+
+class Batch(NamedTuple):
+    """Rows of a stream's corpus that are trained on at once."""
+
+    stream: Stream
+    rows: torch.Tensor
+
+
+class FineTuning:
+    """One run over epochs, with its partial state in a scratch folder.
+
+    `identity` is what the run depends on; a scratch folder of another identity is not resumed.
+    The weights after each of `keep_epochs` are kept there as well.
+    Only parameters with requires_grad are trained, saved and clipped.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        corpus: Corpus,
+        recipe: Recipe,
+        computing: Computing,
+        seed: int,
+        scratch: str | Path,
+        identity: dict[str, Any],
+        keep_epochs: Iterable[int] = (),
+    ):
+        self.model, self.corpus, self.recipe = model, corpus, recipe
+        self.computing, self.seed = computing, seed
+        self.scratch = Path(scratch)
+        self.identity = {**identity, "recipe": asdict(recipe), "seed": seed}
+        # another evaluation_batch_size may go on with what is there
+        self.identity["precision"] = computing.precision
+        self.keep_epochs = sorted(keep_epochs)
+        self.identity["keep_epochs"] = self.keep_epochs
+        self.stream = Stream("task", model, corpus, recipe, computing.precision, seed)
+        self.streams = [self.stream]
+        self.saved = dict(self.stream.trained)  # what partial state and theta_M1 are made of
+        self.outcome = Outcome([], None)
+
+    def run(self, after_epoch: Callable[[int], None] = lambda epoch: None) -> Outcome:
+        """Train what is left of the epochs; `after_epoch` is called when each has been saved."""
+        self._resume()
+        for epoch in range(len(self.outcome.history) + 1, self.recipe.epochs + 1):
+            started = time.perf_counter()
+            loss = self._train_epoch(epoch)
+            row = {"epoch": epoch, "train_loss": loss, **self._evaluate()}
+            row["seconds"] = time.perf_counter() - started
+            self.outcome.history.append(row)
+            self._report(row)
+            self._save(epoch)
+            after_epoch(epoch)
+        return self.outcome
+
+    def load_memorised(self) -> None:
+        """Put theta_M1 into the model; theta_M2 stays when the threshold was never exceeded."""
+        if self.outcome.memorised_epoch is not None:
+            self._load_weights(load_file(self.scratch / "memorised.safetensors"))
+
+    def load_epoch(self, epoch: int) -> None:
+        """Put the weights as they were after one of the epochs kept into the model."""
+        self._load_weights(load_file(self._kept(epoch)))
+
+    def _kept(self, epoch: int) -> Path:
+        return self.scratch / f"epoch{epoch}.safetensors"
+
+    def clear(self) -> None:
+        """Forget the partial state, once the results are in place."""
+        remove_scratch(self.scratch)
+
+    # --- one epoch ---------------------------------------------------------------------
+
+    def _train_epoch(self, epoch: int) -> float:
+        """Mean training loss of one epoch over the task's examples."""
+        batches = self._batches(epoch)
+        device = self.model.device
+        losses = torch.zeros(len(batches), device=device)
+        self._train_mode()
+        devices = [device] if device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), self._bar(epoch, len(batches)) as bar:
+            torch.manual_seed(derive(self.seed, "dropout", epoch))
+            for step, batch in enumerate(batches):
+                losses[step] = self._train_step(batch)
+                checked = (step + 1) % LOSS_CHECK_STEPS == 0 or step + 1 == len(batches)
+                if checked:
+                    self._refuse_nonfinite(losses[: step + 1], epoch, batches)
+                    bar.set_postfix(loss=f"{losses[: step + 1].mean().item():.3f}", **self._last())
+                bar.update()
+        self._train_mode(False)
+        ours = [len(batch.rows) * (batch.stream is self.stream) for batch in batches]
+        weights = torch.tensor(ours, device=device)
+        return ((losses * weights).sum() / weights.sum()).item()
+
+    def _batches(self, epoch: int) -> Sequence[Batch]:
+        """What an epoch trains on, in order."""
+        return [Batch(self.stream, rows) for rows in self.stream.order(epoch)]
+
+    def _train_mode(self, mode: bool = True) -> None:
+        for stream in self.streams:
+            stream.model.train(mode)
+
+    def _train_step(self, batch: Batch) -> torch.Tensor:
+        return batch.stream.step(batch.rows)
+
+    def _evaluate(self) -> dict[str, float]:
+        """Accuracies against the labels trained on, noisy and clean examples apart."""
+        train, validation = self.corpus.train, self.corpus.validation
+        correct = self._predict(train) == train.labels
+        held_out = self._predict(validation)
+        classes = self.model.config.num_labels
+        threshold = self.recipe.memorised_above
+        self._reached = threshold is not None and accuracy(correct) > threshold
+        return {
+            "clean_accuracy": accuracy(correct[~train.noisy]),
+            "noisy_accuracy": accuracy(correct[train.noisy]),
+            "validation_accuracy": accuracy(held_out == validation.labels),
+            "validation_macro_f1": macro_f1(validation.labels, held_out, classes),
+        }
+
+    def _predict(self, examples: Examples) -> torch.Tensor:
+        size, precision = self.computing.evaluation_batch_size, self.computing.precision
+        return predict_logits(self.model, examples, self.corpus.pad_id, size, precision).argmax(-1)
+
+    def _refuse_nonfinite(self, losses: torch.Tensor, epoch: int, batches: Sequence[Batch]) -> None:
+        wrong = (~losses.isfinite()).nonzero()
+        if len(wrong):
+            step = int(wrong[0])
+            recipe = batches[step].stream.recipe
+            raise MemlocError(
+                f"training loss became {losses[step].item()} in epoch {epoch}, step {step + 1} of "
+                f"{len(batches)} (learning_rate {recipe.learning_rate:g}, precision "
+                f"{self.computing.precision}); lower training.learning_rate or use float32"
+            )
+
+    # --- progress ----------------------------------------------------------------------
+
+    def _bar(self, epoch: int, steps: int) -> tqdm:
+        return tqdm(
+            total=steps,
+            desc=f"epoch {epoch}/{self.recipe.epochs}",
+            leave=False,
+            disable=not sys.stderr.isatty(),
+        )
+
+    def _last(self) -> dict[str, str]:
+        if not self.outcome.history:
+            return {}
+        row = self.outcome.history[-1]
+        return {key: f"{row[f'{key}_accuracy']:.3f}" for key in ("noisy", "clean", "validation")}
+
+    def _report(self, row: dict[str, float]) -> None:
+        logger.info(
+            "epoch %d/%d  loss %.4f  accuracy: clean %.3f noisy %.3f validation %.3f  (%.1f s)",
+            row["epoch"],
+            self.recipe.epochs,
+            row["train_loss"],
+            row["clean_accuracy"],
+            row["noisy_accuracy"],
+            row["validation_accuracy"],
+            row["seconds"],
+        )
+
+    # --- partial state -----------------------------------------------------------------
+
+    def _save(self, epoch: int) -> None:
+        weights = {name: p.detach().contiguous() for name, p in self.saved.items()}
+        size = sum(weight.nbytes for weight in weights.values())
+        if self.outcome.memorised_epoch is None and self._reached:
+            with atomic(self.scratch / "memorised.safetensors", size) as draft:
+                save_file(weights, draft)
+            self.outcome.memorised_epoch = epoch
+        if epoch in self.keep_epochs:
+            with atomic(self._kept(epoch)) as draft:
+                save_file(weights, draft)
+        moments = {name: p for stream in self.streams for name, p in stream.moments().items()}
+        with atomic(self.scratch / "state", 3 * size) as draft:
+            draft.mkdir()
+            save_file(weights, draft / "weights.safetensors")
+            save_file(moments, draft / "optimizer.safetensors")
+            write_json(
+                draft / "state.json",
+                {
+                    "identity": self.identity,
+                    "history": self.outcome.history,
+                    "memorised_epoch": self.outcome.memorised_epoch,
+                    "schedules": {s.name: s.schedule.state_dict() for s in self.streams},
+                },
+            )
+
+    def _resume(self) -> None:
+        folder = self.scratch / "state"
+        settle(folder)
+        if not folder.exists():
+            return
+        saved = read_state(folder / "state.json")
+        if saved is None or saved["identity"] != self.identity:
+            logger.info("%s holds no run with these settings: starting anew", self.scratch)
+            self.clear()
+            return
+        self._load_weights(load_file(folder / "weights.safetensors"))
+        moments = load_file(folder / "optimizer.safetensors")
+        for stream in self.streams:
+            stream.resume(moments, saved["schedules"][stream.name])
+        self.outcome = Outcome(saved["history"], saved["memorised_epoch"])
+        logger.info("resuming after epoch %d", len(self.outcome.history))
+
+    def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self.saved.items():
+                parameter.copy_(weights[name])
