@@ -145,7 +145,9 @@ rule summarise_variants:
     params:
         runs=lambda w: variant_runs(),
         weights=paper_models(),
-        code=CODE("summarise_control.py", "control.tables", "localise.gradients.variants"),
+        code=CODE(
+            "summarise_control.py", "control.tables", "localise.gradients.variants"
+        ),
     script:
         "../workflow/scripts/summarise_control.py"
 

@@ -16,7 +16,7 @@ READING = Reading(CLASSES, None, 16)
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
+def tiny_files(tmp_path_factory):
     """A folder with perturbed.parquet and two checkpoints of one tiny model."""
     folder = tmp_path_factory.mktemp("study")
     words = ["[PAD]", "[UNK]", *(f"w{i}" for i in range(2, VOCABULARY))]

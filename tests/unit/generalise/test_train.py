@@ -18,26 +18,26 @@ from memloc.seeds import derive
 from memloc.store.files import read_json
 from memloc.training.loop import Computing, Recipe
 from tiny import tiny_model
-from tiny_study import CLASSES, READING, study  # noqa: F401
+from tiny_study import CLASSES, READING
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 RECIPE = Recipe(3, 2e-3, 8, 0.1, 0.01, 1.0)
 
 
-def train(study, folder, number=1, labels="perturbed", recipe=RECIPE):  # noqa: F811
-    data, split = study / "perturbed.parquet", folder / f"split{number}.parquet"
+def train(tiny_files, folder, number=1, labels="perturbed", recipe=RECIPE):
+    data, split = tiny_files / "perturbed.parquet", folder / f"split{number}.parquet"
     settings = dict(task="toy", class_names=CLASSES, data_seed=0, splits="random", stratify=False)
     write_half(data, split, half=number, labels=labels, **settings)
     half = Half(number, split, folder / f"{number}.parquet", folder / "scratch")
     computing = Computing("float32", 16)
-    train_half(data, study / "memorised", half, labels, 5, recipe, READING, computing, "code")
+    train_half(data, tiny_files / "memorised", half, labels, 5, recipe, READING, computing, "code")
     return pd.read_parquet(half.output)
 
 
-def test_every_training_example_has_its_labels_probability(study, tmp_path):  # noqa: F811
-    found = train(study, tmp_path)
-    data = pd.read_parquet(study / "perturbed.parquet")
+def test_every_training_example_has_its_labels_probability(tiny_files, tmp_path):
+    found = train(tiny_files, tmp_path)
+    data = pd.read_parquet(tiny_files / "perturbed.parquet")
     assert list(found) == ["index", "trained", "probability"]
     assert list(found["index"]) == list(data.loc[data["split"] == "train", "index"])
     assert found["probability"].between(0, 1).all()
@@ -46,10 +46,10 @@ def test_every_training_example_has_its_labels_probability(study, tmp_path):  # 
     assert record["half"] == 1 and len(record["train_loss"]) == 3
 
 
-def test_a_half_equals_a_plain_loop(study, tmp_path):  # noqa: F811
+def test_a_half_equals_a_plain_loop(tiny_files, tmp_path):
     """Ordinary autograd over the half alone, example by example in evaluation (no dropout)."""
-    place = tmp_path / "study"
-    shutil.copytree(study, place)
+    place = tmp_path / "tiny_files"
+    shutil.copytree(tiny_files, place)
     model = tiny_model("gpt_neox", seed=1, dropout=0.0)
     model.save_pretrained(place / "memorised")
     found = train(place, tmp_path, number=4)
@@ -89,8 +89,8 @@ def test_a_half_equals_a_plain_loop(study, tmp_path):  # noqa: F811
     assert not np.allclose(untrained["probability"], found["probability"], atol=1e-2)
 
 
-def test_a_killed_half_ends_with_the_same_bits(study, tmp_path, monkeypatch):  # noqa: F811
-    whole = train(study, tmp_path / "whole", number=2)
+def test_a_killed_half_ends_with_the_same_bits(tiny_files, tmp_path, monkeypatch):
+    whole = train(tiny_files, tmp_path / "whole", number=2)
     save, saved = HalfTuning._save, []
 
     def save_and_die(run, epoch):
@@ -101,9 +101,9 @@ def test_a_killed_half_ends_with_the_same_bits(study, tmp_path, monkeypatch):  #
 
     monkeypatch.setattr(HalfTuning, "_save", save_and_die)
     with pytest.raises(KeyboardInterrupt):
-        train(study, tmp_path / "killed", number=2)
+        train(tiny_files, tmp_path / "killed", number=2)
     assert not (tmp_path / "killed/2.parquet").exists()
-    resumed = train(study, tmp_path / "killed", number=2)
+    resumed = train(tiny_files, tmp_path / "killed", number=2)
     assert saved == [1, 2, 3]
     pd.testing.assert_frame_equal(resumed, whole, check_exact=True)
     names = ("whole", "killed")
@@ -111,35 +111,35 @@ def test_a_killed_half_ends_with_the_same_bits(study, tmp_path, monkeypatch):  #
     assert ours == theirs
 
 
-def test_halves_differ_in_head_and_order(study, tmp_path):  # noqa: F811
+def test_halves_differ_in_head_and_order(tiny_files, tmp_path):
     barely = Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0)
-    one, two = (train(study, tmp_path, number, recipe=barely) for number in (1, 2))
+    one, two = (train(tiny_files, tmp_path, number, recipe=barely) for number in (1, 2))
     assert not np.allclose(one["probability"], two["probability"])
 
 
-def test_original_labels_are_trained_on_when_asked(study, tmp_path):  # noqa: F811
+def test_original_labels_are_trained_on_when_asked(tiny_files, tmp_path):
     """What is reported is the probability of the label trained on."""
     barely = Recipe(1, 1e-9, 8, 0.1, 0.0, 1.0)
-    own = train(study, tmp_path, labels="original", recipe=barely)
-    perturbed = train(study, tmp_path, labels="perturbed", recipe=barely)
-    data = pd.read_parquet(study / "perturbed.parquet").set_index("index").loc[own["index"]]
+    own = train(tiny_files, tmp_path, labels="original", recipe=barely)
+    perturbed = train(tiny_files, tmp_path, labels="perturbed", recipe=barely)
+    data = pd.read_parquet(tiny_files / "perturbed.parquet").set_index("index").loc[own["index"]]
     same = (data["label"] == data["original_label"]).to_numpy()
     close = np.isclose(own["probability"], perturbed["probability"], atol=1e-6)
     assert same.any() and not same.all() and (close == same).all()
 
 
-def test_a_split_of_other_data_is_refused(study, tmp_path):  # noqa: F811
-    train(study, tmp_path)
+def test_a_split_of_other_data_is_refused(tiny_files, tmp_path):
+    train(tiny_files, tmp_path)
     split = tmp_path / "split1.parquet"
     pd.read_parquet(split).iloc[1:].to_parquet(split)
     half = Half(1, split, tmp_path / "1.parquet", tmp_path / "scratch")
     with pytest.raises(MemlocError, match=r"split1\.parquet: splits other examples"):
-        data, model = study / "perturbed.parquet", study / "memorised"
+        data, model = tiny_files / "perturbed.parquet", tiny_files / "memorised"
         computing = Computing("float32", 16)
         train_half(data, model, half, "perturbed", 5, RECIPE, READING, computing, "code")
 
 
-def test_a_full_disk_is_said_before_training(study, tmp_path, monkeypatch):  # noqa: F811
+def test_a_full_disk_is_said_before_training(tiny_files, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 10**9, 1000))
     with pytest.raises(MemlocError, match="partial state of this half"):
-        train(study, tmp_path)
+        train(tiny_files, tmp_path)

@@ -14,7 +14,7 @@ from memloc.localise.probes.weights import probe_weights
 from memloc.store.files import read_json
 from memloc.store.tables import read_tsv
 from tiny import N_LAYERS
-from tiny_study import READING, study  # noqa: F401
+from tiny_study import READING
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,36 +26,36 @@ def quick_and_restored():
     torch.use_deterministic_algorithms(strict)
 
 
-def paths(study, table):
+def paths(tiny_files, table):
     names = {"data": "perturbed.parquet", "memorised": "memorised", "frozen": "frozen"}
-    return {name: study / file for name, file in names.items()} | {"table": study / table}
+    return {name: tiny_files / file for name, file in names.items()} | {"table": tiny_files / table}
 
 
-def test_gradients_from_files_to_file(study):
+def test_gradients_from_files_to_file(tiny_files):
     options = dict(objective="loss", batch_tokens=64, precision="float32", seed=0)
     gradient_checkpoints(
-        **paths(study, "gradients.tsv"),
-        norms=study / "gradient_norms.tsv",
+        **paths(tiny_files, "gradients.tsv"),
+        norms=tiny_files / "gradient_norms.tsv",
         reading=READING,
         **options,
     )
-    table = read_tsv(study / "gradients.tsv", GRADIENT_COLUMNS)
-    again = variant_table(read_tsv(study / "gradient_norms.tsv", NORM_COLUMNS))
+    table = read_tsv(tiny_files / "gradients.tsv", GRADIENT_COLUMNS)
+    again = variant_table(read_tsv(tiny_files / "gradient_norms.tsv", NORM_COLUMNS))
     pd.testing.assert_frame_equal(table[again.columns], again)
     assert len(table) == 8 * N_LAYERS and (table["n_noisy"] == 18).all()
     weights = gradient_weights(table)
     assert weights["layer"].tolist() == [1, 2, 3, 4] and weights["weight"].sum() == pytest.approx(1)
-    assert read_json(study / "gradients.tsv.provenance.json")["objective"] == "loss"
+    assert read_json(tiny_files / "gradients.tsv.provenance.json")["objective"] == "loss"
 
 
-def test_probes_from_files_to_file(study):
+def test_probes_from_files_to_file(tiny_files):
     recipe = ProbeRecipe(8, 0.1, 1e-3, 1e-5, 16, 3, 1, 0.67)
     options = dict(seeds=[1, 2], states="float16", batch_tokens=64, precision="float32")
-    probe_checkpoints(**paths(study, "probes.tsv"), reading=READING, recipe=recipe, **options)
-    table = read_tsv(study / "probes.tsv", PROBE_COLUMNS)
+    probe_checkpoints(**paths(tiny_files, "probes.tsv"), reading=READING, recipe=recipe, **options)
+    table = read_tsv(tiny_files / "probes.tsv", PROBE_COLUMNS)
     assert len(table) == (N_LAYERS + 1 + 1) * 2 * (1 + 3 + 3)
     frozen = table[table["source"] == "theta_F"]
     assert set(frozen["layer"]) == {1}
     weights = probe_weights(table)
     assert weights["layer"].tolist() == [1, 2, 3, 4] and (weights["weight"] >= 0).all()
-    assert read_json(study / "probes.tsv.provenance.json")["probe_seeds"] == [1, 2]
+    assert read_json(tiny_files / "probes.tsv.provenance.json")["probe_seeds"] == [1, 2]
