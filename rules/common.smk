@@ -24,10 +24,10 @@ import planning
 from leftovers import leftover_jobs, leftover_refusal
 from memloc.study import config as settings
 from memloc.budget.finished import SETUPS
-from memloc.budget.stages import named_windows
 from memloc.errors import MemlocError
 from memloc.store.fingerprint import fingerprint
 from memloc.study.tasks import load_task, local_files, task_params
+from memloc.windows import parse_windows
 
 SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 try:
@@ -290,7 +290,7 @@ def checked_windows(wildcards):
     refuse_ratio(wildcards.task)
     try:
         if layers is not None:
-            named_windows(wildcards.windows, layers)
+            parse_windows(wildcards.windows, layers)
     except MemlocError as error:
         raise WorkflowError(str(error)) from None
     return f"{RESULTS}/{wildcards.task}/perturbed.parquet"
