@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from memloc.errors import MemlocError
-from memloc.localise.probes.weights import MEMORISED, probe_f1
+from memloc.localise.probes.weights import MEMORISED, f1_by_layer
 from memloc.localise.weights import mean_mcog, mean_weights, one_layer_maximum
 from memloc.store.files import read_json
 from memloc.store.tables import COLUMNS as TABLES
@@ -99,7 +99,7 @@ def summarise_label_probes(groups):
     frames = []
     for (task, model, name), seeds in groups.items():
         for labels, examples in LABEL_PROBES if name == "probing" else ():
-            found = pd.concat([probe_f1(frame, labels, examples) for frame in seeds.values()])
+            found = pd.concat([f1_by_layer(frame, labels, examples) for frame in seeds.values()])
             layers = found.groupby(level="layer")
             mean = pd.DataFrame({"f1": layers.mean(), "sd": layers.std(), "n_seeds": layers.size()})
             facts = dict(task=task, model=model, labels=labels, examples=examples)

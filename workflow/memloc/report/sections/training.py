@@ -1,13 +1,12 @@
 """Section Training: whether each run memorised its noisy examples, and when."""
 
 from memloc.report.parts import Part, Section, pictures, table
-
-NOISY_AT_END = 0.95  # below this share of noisy examples learnt, a run's localisation says little
+from memloc.study.thresholds import MEMORISED_SHARE
 
 
 def weak(row):
     """Whether a run (a row of training.tsv) on perturbed labels memorised only in part."""
-    return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= NOISY_AT_END
+    return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= MEMORISED_SHARE
 
 
 def weak_runs(content):
@@ -26,7 +25,7 @@ def build(content):
     if few:
         notices = [
             f"{few} of {runs} runs on perturbed labels ended with a noisy accuracy below "
-            f"{NOISY_AT_END:.0%} (marked): they memorised only in part, so where they memorise "
+            f"{MEMORISED_SHARE:.0%} (marked): they memorised only in part, so where they memorise "
             "is less certain."
         ]
     title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
