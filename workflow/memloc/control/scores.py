@@ -1,9 +1,9 @@
 """How often a technique points at the layers in which memorisation was forced (section 3.2).
 
 accuracy@k is the share of the k highest-scoring layers that are among the pair's two; a random
-guess gets 2 / L of them right. Layers with equal scores share their places: the accuracy is the
-expected one over all orders of theirs, so that a technique that says nothing scores chance. Scores
-that are undefined have no accuracy (nan) and are counted apart.
+guess gets 2 / L of them right. Among layers with equal scores, the accuracy is the mean over all
+orders of them: a technique that scores all layers alike is as good as chance. Undefined scores
+have no accuracy (nan) and are counted apart.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -83,7 +83,7 @@ class Ladder:
                 best.learning_rate,
                 self.tried[best.learning_rate],
             )
-        # One model at a time is held in memory: an earlier one comes back from its state.
+        # Memory holds one model at a time: an earlier one is read from its saved state.
         return attempt if best is self.recipes[-1] else self._attempt(best)
 
     def _attempt(self, recipe: Recipe) -> Attempt:

@@ -2,8 +2,8 @@
 
 For an ordered pair of classes (a, b), noisy examples of original class b and perturbed label a are
 projected on the line through the centroids of the clean examples of a and of b, layer by layer:
-0 at centroid a, 1 at centroid b. Layers are 1..L, as in the paper's figures; the embeddings have no
-row, for an encoder pools a token there that is the same in every text. Imports no torch.
+0 at centroid a, 1 at centroid b. Layers are 1..L, as in the paper's figures. The embeddings have no
+row: the token that an encoder pools has the same one in every text. Imports no torch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 PERCENTILES = (12.5, 87.5)  # three quarters of the examples lie between them
-# Centroids closer than this share of the states' root mean square norm are one: float32 tells
-# states apart no better.
+# Two centroids count as one when they are closer than this share of the states' root mean square
+# norm: states in float32 can't be told apart any better.
 COINCIDE = 3e-7
 GROUPS = ("clean_a", "clean_b", "noisy")
 COLUMNS = [
@@ -86,8 +86,8 @@ class Projector:
 def layer_rows(states: np.ndarray, classes: Classes) -> Iterator[dict]:
     """A row of COLUMNS, but for source and layer, for every pair in one layer's states (n, width).
 
-    Without noisy examples of a pair, or clean ones of a class, there are rows with counts of 0 and
-    nan; where two centroids coincide the distance is 0 and places are nan.
+    A pair without noisy examples, or of a class without clean ones, has counts of 0 and nan for
+    what they would give. Where two centroids coincide, the distance is 0 and places are nan.
     """
     projector = Projector(states, classes)
     for a, b in classes.pairs():
@@ -158,8 +158,8 @@ def initiation(highs_of_a: Sequence[float], lows_of_b: Sequence[float]) -> int |
 def centroid_events(table: pd.DataFrame) -> pd.DataFrame:
     """Frame of EVENT_COLUMNS: a row per source, pair and event of a centroids.tsv.
 
-    layer: 1..L, "none" where the event never happens, nan where nothing can be said: a pair without
-    noisy examples doesn't cross, and a class without clean ones isn't told apart.
+    layer: 1..L, "none" where the event never happens, nan where that can't be told: crossings need
+    noisy examples of the pair, and classes come apart only where both have clean ones.
     """
     rows = []
     for (source, a, b), part in table.groupby(["source", "class_a", "class_b"], sort=False):

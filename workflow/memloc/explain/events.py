@@ -31,13 +31,13 @@ CURVE_COLUMNS = ["task", "model", "source", "layer", *MEANS, "sd", "n_pairs", "n
 
 
 def happened(column: Iterable) -> np.ndarray:
-    """A column of layers as numbers: nan where the event never happened, or none can say."""
+    """A column of layers as numbers: nan where the event never happened, or that can't be told."""
     values = pd.Series(list(column), dtype=object)
     return pd.to_numeric(values.mask(values.eq(NONE))).to_numpy(float)
 
 
 def event_layers(column: Iterable) -> tuple[pd.Series, int, int]:
-    """Layers at which an event happened, how often it never did, and how often none can say."""
+    """Layers at which an event happened; how often it never did; how often that can't be told."""
     values = pd.Series(list(column), dtype=object)
     none = values.eq(NONE)
     layers = pd.to_numeric(values.mask(none)).dropna().astype(float)
@@ -50,9 +50,9 @@ def event_layers(column: Iterable) -> tuple[pd.Series, int, int]:
 def probing_events(table: pd.DataFrame) -> dict[str, int | float | str]:
     """Both probing events of one run's probes.tsv, from F1 averaged over probe seeds: layer 1..L.
 
-    "none" where an event never happens; nan where it can't be told for want of probes for original
-    labels. Classes are told apart by the probes for original labels, and by those for perturbed
-    ones where nobody corrected the noise: on clean examples both ask for the same label.
+    "none" where an event never happens; nan where there are no probes for original labels to tell
+    it by. Initiation is read from the probes for original labels or, where nobody corrected the
+    noise, from those for perturbed ones: on clean examples both predict the same label.
     """
     kind = "original" if table["kind"].eq("original").any() else "perturbed"
     gap = _layers(
@@ -69,7 +69,7 @@ def probing_events(table: pd.DataFrame) -> dict[str, int | float | str]:
 
 
 def _layers(values: pd.Series) -> pd.Series:
-    """Without the embeddings, which no layer has worked on."""
+    """Without layer 0, the embeddings."""
     return values[values.index >= 1].sort_index()
 
 
@@ -103,8 +103,9 @@ def run_events(frame: pd.DataFrame) -> pd.DataFrame:
 def summarise_events(runs: Iterable[tuple[Mapping, pd.DataFrame]]) -> pd.DataFrame:
     """Frame of COLUMNS from (task and model, frame of `run_events`) of every run.
 
-    layer: mean over seeds and ordered pairs of classes in which the event happened, and sd theirs;
-    "none" if it did in none, nan if it could be told in none. n, n_none and n_undefined count them.
+    layer and sd: over the seeds and ordered pairs of classes in which the event happened; layer is
+    "none" if it happened in none, and nan if that could be told in none. n, n_none and n_undefined
+    count in how many it happened, never happened, and couldn't be told.
     """
     frames = [frame.assign(task=run["task"], model=run["model"]) for run, frame in runs]
     if not frames:
@@ -134,8 +135,8 @@ def summarise_events(runs: Iterable[tuple[Mapping, pd.DataFrame]]) -> pd.DataFra
 def summarise_curves(runs: Iterable[tuple[Mapping, pd.DataFrame]]) -> pd.DataFrame:
     """Frame of CURVE_COLUMNS: centroids.tsv of every run, averaged over seeds and pairs of classes.
 
-    A pair without distance at a layer doesn't enter there, and one without noisy examples not in
-    the noisy columns: n_pairs says how many entered these, of all seeds, sd how far they spread.
+    A pair is left out at layers where its centroids coincide, and of the noisy columns where it has
+    no noisy examples. n_pairs counts the pairs of all seeds in these; sd is their spread.
     """
     frames = [
         frame.assign(task=run["task"], model=run["model"], seed=run["seed"]) for run, frame in runs

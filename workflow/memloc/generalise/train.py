@@ -155,6 +155,6 @@ def write_predictions(
 
 
 def _require_room(model: torch.nn.Module, scratch: Path) -> None:
-    """Weights and optimiser moments of the epoch saved and the one before."""
+    """Raise MemlocError unless the disk has room for the weights and moments of two epochs."""
     needed = 24 * sum(p.numel() for p in model.parameters() if p.requires_grad)
     require_space(scratch.parent, needed, "the partial state of this half")

@@ -10,14 +10,15 @@ layers s..e added in theta_O's own run. theta_M2 continues from there with its l
 norm and head, and the noisy error (as in layer swapping) is the effect. For one layer (s = e) this
 patches the layer's output on the residual stream.
 
-Why so. Taking the whole state g(e) instead would ignore s, and with shared input embeddings (they
-are frozen in training) it would be exactly the swapping of layers 1..e; windows that begin at layer
-1 agree with swapping here too, and all windows that begin later differ: in swapping theta_O's
-layers run on theta_M2's state and may react to it, in patching their contribution is fixed. That
-contribution rests on all of theta_O's earlier layers, so a late layer that only writes out what
-early ones decided reverts examples when patched and doesn't when swapped. In models that normalise
-after adding (BERT) the state is a sum of normalised states and h + (g - g') isn't normalised
-itself; layer e + 1 takes it as it comes.
+Why the difference. The whole state g(e) wouldn't depend on s. As both models share their input
+embeddings, which are frozen in training, putting it in place would be the swapping of layers 1..e.
+For windows that begin at layer 1 patching and swapping agree. For all others they differ: when
+swapped, theta_O's layers run on theta_M2's state and may react to it; when patched, they add what
+they added in theta_O's own run. That rests on all of theta_O's earlier layers. So a late layer that
+only writes out what early layers decided reverts examples when patched, but not when swapped.
+
+In models that normalise after adding (BERT), h and g are normalised states, and h + (g - g') isn't
+one. Layer e + 1 receives it as it is.
 
 The source. Interventions on hidden states by those of another run: Vig et al. (2020), Causal
 mediation analysis; Geiger et al. (2021), Causal abstractions of neural networks; over windows of

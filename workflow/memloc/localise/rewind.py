@@ -2,13 +2,15 @@
 
 The definition. Every window of consecutive layers of theta_M2 is set back to a rewinding point:
 theta_P, the pre-trained weights that the run started from, or theta_M1, the first epoch at which
-(nearly) all of training was predicted rightly. Head, embeddings and final norm stay theta_M2's,
-nothing is trained, and the memorisation error counts as in layer swapping: what a window's later
-training is needed for. Rewinding to theta_P takes away what was learnt of the task as well, so its
-clean error must be read beside it (layer retraining, which trains it anew, is the remedy).
-Rewinding to theta_M1 asks where memories were moved or strengthened after they were made: little
-may change at all, and where theta_M1 was never reached it is theta_M2 itself and nothing does;
-without any error the layer weights are undefined.
+(nearly) all training examples were predicted rightly. Head, embeddings and final norm stay
+theta_M2's, nothing is trained, and the memorisation error counts as in layer swapping: it says what
+the window's training since that point is needed for.
+
+Rewinding to theta_P takes away what the window learnt of the task as well, so its clean error must
+be read beside it; layer retraining, which trains the window anew, has no such fault. Rewinding to
+theta_M1 asks where memories were moved or strengthened after they were made. It may change little.
+Where theta_M1 was never reached, theta_M2 takes its place, nothing changes, and the layer weights
+are undefined.
 
 The source. Zhang, Bengio and Singer (2022), Are All Layers Created Equal?, set single layers back
 to their initial and to earlier values; Stephenson et al. (2021), On the geometry of generalization

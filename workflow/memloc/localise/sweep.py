@@ -1,7 +1,7 @@
-"""How windows are measured: any sweep over them, from examples or checkpoints to tables.
+"""How windows are measured, whatever is done to them: from examples or checkpoints to tables.
 
-A sweep gives the logits of every window for a batch. Here its predictions become a row per window,
-and a column per window for single examples.
+A sweep gives the logits of every window for a batch. Here its predictions become two tables: one
+with a row per window, and one of single examples with a column per window.
 """
 
 import logging

@@ -29,7 +29,8 @@ from memloc.models.load import check_compatible
 
 LAYER, ATTENTION, MLP, REST = "layer", "attention", "mlp", "rest"
 COMPONENTS = (LAYER, ATTENTION, MLP)
-FAINT = 1e-4  # of its effect at the token itself, an effect at another is taken for rounding
+# A change at one token that moves another by less than this share of its own is rounding.
+FAINT = 1e-4
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 

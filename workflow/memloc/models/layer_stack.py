@@ -21,7 +21,7 @@ from memloc.models.layers import find_layers, toy_inputs
 
 @dataclass(frozen=True)
 class Entry:
-    """One batch at the door of layer 1.
+    """One batch as it enters layer 1.
 
     inputs: the batch as the model takes it; hidden (rows, tokens, width): what layer 1 receives;
     calls[l]: the other arguments (args, kwargs) that layer l + 1 receives, for `rows` rows.

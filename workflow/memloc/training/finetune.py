@@ -28,7 +28,7 @@ class Places:
     """Where a run's results go; `memorised` (theta_M1) only for perturbed labels.
 
     epochs: folder and digest of the checkpoint after each epoch that is kept.
-    `record`: the checkpoint's provenance beside its folder, for when the folder is let go.
+    `record`: a copy of the checkpoint's provenance, which stays when its folder is deleted.
     """
 
     final: Path
@@ -169,7 +169,11 @@ def check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> No
 
 
 def require_room(run: FineTuning, places: Places) -> None:
-    """Two checkpoints, and weights with optimiser moments of the epoch saved and the one before."""
+    """Raise MemlocError unless the disk has room for all that a run writes.
+
+    That is its checkpoints and, while one epoch's state replaces the last one's, weights and
+    optimiser moments of both.
+    """
     everything = 4 * sum(p.numel() for p in run.model.parameters())
     trained = 4 * sum(p.numel() for p in run.saved.values())
     checkpoints = (2 if places.memorised else 1) + len(places.epochs)

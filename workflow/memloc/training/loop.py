@@ -80,7 +80,7 @@ class FineTuning:
         self.computing, self.seed = computing, seed
         self.scratch = Path(scratch)
         self.identity = {**identity, "recipe": asdict(recipe), "seed": seed}
-        # another evaluation_batch_size may go on with what is there
+        # evaluation_batch_size is no part of it: another one may resume the run.
         self.identity["precision"] = computing.precision
         self.keep_epochs = sorted(keep_epochs)
         self.identity["keep_epochs"] = self.keep_epochs

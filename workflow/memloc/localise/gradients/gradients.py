@@ -1,9 +1,9 @@
 """Forgetting gradients: which layers would change to forget the noisy labels (section 3.1).
 
-The gradient of minus the cross-entropy at theta_M1, averaged over noisy examples, over as many
-clean ones, and the difference of the two; norms per layer, at theta_M1 and at theta_F.
-Sums run over batches. Embeddings, final norm, pooler and head are left out and have no gradient
-computed; nothing is dropped out.
+The gradient of minus the cross-entropy is averaged over the noisy examples and over as many clean
+ones; the third gradient is the difference of the two. Their norms are taken per layer, at theta_M1
+and at theta_F. Gradients are added up batch by batch. Embeddings, final norm, pooler and head have
+none, and dropout is off.
 """
 
 import logging

@@ -87,13 +87,15 @@ def original_labels(
 def probe_split(targets: Targets, seed: int) -> dict[str, torch.Tensor]:
     """Rows of the train (70 %), validation (10 %) and test (20 %) part, shuffled by `seed`.
 
-    Stratified by noisy x perturbed label: rows in the order of strata, and at random within,
-    are dealt out in a fixed rhythm, which no stratum misses by more than one or two rows.
+    Stratified by noisy x perturbed label: rows are put in the order of their strata, at random
+    within each, and dealt out to the parts in a fixed rhythm. So each part's share of a stratum is
+    right to within one or two rows.
     """
     generator = torch.Generator().manual_seed(derive(seed, "probe", "split"))
     rows = torch.randperm(len(targets.noisy), generator=generator)
     n_classes = targets.n_classes["perturbed"]
-    place = torch.randperm(n_classes, generator=generator)  # rare classes: a fresh turn per seed
+    # In one fixed order of classes every seed would deal a rare class to the same part.
+    place = torch.randperm(n_classes, generator=generator)
     strata = place[targets.labels["perturbed"][rows]] + n_classes * (~targets.noisy[rows]).long()
     rows = rows[strata.argsort(stable=True)]
     in_train = _turns(torch.arange(len(rows)), TRAIN_SHARE)
@@ -112,7 +114,10 @@ def _turns(number: torch.Tensor, share: float) -> torch.Tensor:
 
 
 def _check_classes(targets: Targets, split: dict[str, torch.Tensor], seed: int) -> None:
-    """A noise probe needs both classes in each part, a label probe some label; rest is said."""
+    """Raise MemlocError where a part can't train or test a probe; warn of classes it lacks.
+
+    A noise probe needs noisy and clean examples in each part, a label probe any known label.
+    """
     for kind, labels in targets.labels.items():
         for part, rows in split.items():
             counts = torch.zeros(targets.n_classes[kind], dtype=torch.long)
@@ -158,8 +163,10 @@ class Probing:
         return torch.stack([self.targets.labels[kind][rows] for kind in self.targets.kinds], 1)
 
     def _example_weights(self) -> torch.Tensor:
-        """Weights in the loss (seeds, kinds, rows) of the train part: noisy ones count more in
-        noise probes, those of unknown label nothing."""
+        """Weights in the loss (seeds, kinds, rows) of the train part's examples.
+
+        In noise probes noisy examples count more; an example of unknown label counts nothing.
+        """
         labels = self.labels["train"]
         weights = (labels != UNKNOWN).float()
         noise = self.targets.kinds.index("noise")

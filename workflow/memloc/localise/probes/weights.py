@@ -28,8 +28,8 @@ def probe_weights(table: pd.DataFrame) -> pd.DataFrame:
     """Layer weights of a probes.tsv: frame layer (1..L), weight.
 
     The weight of layer l is how much the noise probes' F1, averaged over probe seeds, rises from
-    layer l - 1 to l, floored at 0; layer 1 is compared with layer 1 of theta_F. The mean comes
-    first, for flooring each seed's rises would turn their noise into weight.
+    layer l - 1 to l, floored at 0; layer 1 is compared with layer 1 of theta_F. The mean is
+    taken before flooring: to floor each seed's rises would turn their noise into weight.
     """
     ours = f1_by_layer(table, "noise")
     frozen = f1_by_layer(table, "noise", source=FROZEN)

@@ -9,10 +9,10 @@ from memloc.seeds import derive
 class Masks:
     """Dropout masks of a training step, the same for all copies of a layer.
 
-    A model has stages: 0 before layer 1, l = layer l, L + 1 after layer L. The masks of a stage
-    follow from (seed, step, stage) alone, one after the other in the order of the stage's
-    dropouts; whoever goes through the stage later in the same step gets the same ones.
-    On the CPU they are what torch's dropout draws after ``torch.manual_seed(seed_of(stage))``.
+    A model has stages: 0 before layer 1, l = layer l, L + 1 after layer L. A stage draws a mask for
+    each of its dropouts in turn, from (seed, step, stage) alone. All that pass through the stage in
+    the same step get the same masks. On the CPU they are what torch's dropout draws after
+    ``torch.manual_seed(seed_of(stage))``.
     """
 
     def __init__(self, seed: int, device: torch.device):

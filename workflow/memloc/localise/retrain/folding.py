@@ -30,8 +30,8 @@ class Folded(TorchFunctionMode):
     """Within it, torch functions treat the batch axis as (copies, rows).
 
     stacks: the copies' own parameters; a parameter that isn't there is shared by all copies.
-    wanted: the tokens, as numbers in the flattened (rows, tokens), whose output is asked for: after
-    attention a linear layer serves them alone, and leaves 0 for the others.
+    wanted: the only tokens whose output is needed, as numbers in the flattened (rows, tokens).
+    Linear layers after the attention compute these alone, and give 0 for the others.
     """
 
     def __init__(self, copies: int, stacks: Stacks, masks: Masks, wanted: Tensor | None = None):
@@ -139,7 +139,7 @@ class Folded(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        """Fused where nothing is dropped; else spelled out, for the mask to be ours."""
+        """The fused kernel where nothing is dropped; else spelled out, to drop by our own masks."""
         self._attended = True
         if dropout_p == 0:
             return F.scaled_dot_product_attention(
@@ -221,7 +221,7 @@ class _Pick(torch.autograd.Function):
 
 
 class _Place(torch.autograd.Function):
-    """The way back: x (copies, k, width) to (copies, n, width), 0 where nothing was wanted."""
+    """The reverse of _Pick: x (copies, k, width) to (copies, n, width), 0 for all other tokens."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, wanted: Tensor, n: int) -> Tensor:

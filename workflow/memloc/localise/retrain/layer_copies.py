@@ -29,7 +29,7 @@ def run_folded(
     """States (copies * rows, tokens, width) through copies of layer `number` (0-based).
 
     weights: the copies' parameters by name, (copies, ...); empty: the layer's own, shared.
-    wanted: the tokens whose state after the layer matters (see `Folded`); the others' is void.
+    wanted: the only tokens whose state is needed (see `Folded`); the others' states mean nothing.
     """
     layer = stack.layers[number]
     own = {id(p): weights[name] for name, p in layer.named_parameters()} if weights else {}
@@ -78,7 +78,7 @@ def can_fold(stack: LayerStack) -> bool:
 
 @torch.no_grad()
 def can_pick(stack: LayerStack, where: Callable[[dict[str, Tensor]], Tensor]) -> bool:
-    """Whether layer L gives the tokens `where(inputs)` the same state when only they are wanted."""
+    """Whether layer L gives the tokens `where(inputs)` the same state when it serves them alone."""
     number, masks = len(stack.layers) - 1, Masks(0, stack.model.device)
     entry = stack.enter(toy_inputs(stack.model, rows=3))
     hidden = entry.hidden + wave(entry.hidden)
@@ -94,7 +94,7 @@ def can_pick(stack: LayerStack, where: Callable[[dict[str, Tensor]], Tensor]) ->
 
 def _folds(stack: LayerStack, number: int, entry: Entry, masks: Masks) -> bool:
     layer = stack.layers[number]
-    # Two differing sets of weights, and inputs that differ by token, tell mistaken axes apart.
+    # Weights that differ by copy, and inputs that differ by token, betray axes that are mixed up.
     waves = {n: 0.02 * wave(p) for n, p in layer.named_parameters()}
     copies = [{n: p + sign * waves[n] for n, p in layer.named_parameters()} for sign in (1, -1)]
     hidden = torch.cat([entry.hidden + wave(entry.hidden), entry.hidden - wave(entry.hidden)])

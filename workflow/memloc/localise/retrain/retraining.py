@@ -141,7 +141,7 @@ class Retraining:
         self.store.clear()
 
     def _memorised_noisy(self) -> float:
-        """Share of noisy examples whose label theta_M2 predicts; the errors mean nothing at 0."""
+        """Share of noisy examples whose label theta_M2 predicts; at 0 errors mean nothing."""
         if not self.evaluated.noisy.any():
             raise MemlocError(
                 "layer retraining: there are no noisy examples, so no memorisation error; "
@@ -153,7 +153,7 @@ class Retraining:
     # --- groups that fit ---------------------------------------------------------------
 
     def _groups(self, windows: list[Window]) -> list[list[Window]]:
-        """Windows in groups that train at once; one begun before a kill comes first."""
+        """Windows in groups that train at once; first the group that a killed job had begun."""
         begun = [window for window in self.store.begun() if window in windows]
         if begun != self.store.begun():
             begun = []
@@ -206,7 +206,7 @@ class Retraining:
             failed = False
         finally:
             run = None
-        if failed:  # only here is nothing referred to by the exception any more
+        if failed:  # the exception is gone by now, and with it what it referred to
             release(device)
         return not failed
 

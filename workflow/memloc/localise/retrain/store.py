@@ -70,7 +70,7 @@ class Store:
         stacks: Mapping[str, torch.Tensor],
         optimiser: Optimiser,
     ) -> None:
-        """Save a group after an epoch; a full disk costs the safety net, not the run."""
+        """Save a group after an epoch; on a full disk the run goes on without being saved."""
         needed = 3.1 * sum(stack.nbytes for stack in stacks.values())
         if shutil.disk_usage(self.folder).free < 2 * needed:
             self._unsaved(needed)

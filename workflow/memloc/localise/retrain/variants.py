@@ -1,9 +1,9 @@
 """Variants of one model, one per window, that own the window's layers and share all others.
 
-A window's variant is theta_M2 whose layers start..end are its own, stacked with those of the
-other windows that hold the same layer. One sweep over the layers serves them all: the shared
-prefix once and without gradients, open windows through their own layers, closed windows through
-the shared ones, which gradients cross without leaving any behind.
+A window's variant is theta_M2 with layers start..end of its own; they are stacked with those of the
+other windows that hold the same layer. One sweep over the layers serves all variants. The prefix
+that they share runs once and without gradients. Open windows go through their own layers, closed
+ones through the shared layers: gradients pass through these, but none is kept for them.
 """
 
 import logging

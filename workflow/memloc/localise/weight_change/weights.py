@@ -2,11 +2,11 @@
 
 The definition. For all parameters of layer l together, as one vector w(l), the relative distance
 ||w(l) - r(l)|| / ||r(l)|| (L2) between theta_M2 and a reference: theta_O, the model of the same
-seed that never saw the noise, or theta_P, from which both started. A layer's weight is its
-relative distance from theta_O: what differs between a model that memorised and one that had nothing
-to memorise (the reference of layer swapping, too); from theta_P everything that training moved
-counts. It looks at no example, so it can't tell a change that carries memories from one that
-doesn't: a technique that locates memorisation no better is not worth its cost.
+seed that never saw the noise, or theta_P, from which both started. A layer's weight is its relative
+distance from theta_O, the reference of layer swapping too: that is the difference between a model
+that memorised and one that had nothing to memorise. The distance from theta_P also counts what
+training moved for the task itself. No example is looked at, so a change that carries memories can't
+be told from one that doesn't: a technique that locates memorisation no better isn't worth its cost.
 
 The source. Distances between initial and trained layers as a sign of their part are in Zhang,
 Bengio and Singer (2022), Are All Layers Created Equal?, who find that they predict it badly.
