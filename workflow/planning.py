@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
+from snakemake.exceptions import WorkflowError
 from snakemake.io import is_flagged
 from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger
@@ -105,6 +106,23 @@ def pending_jobs(workflow: Any) -> list[Job]:
         )
         for job in chosen
     ]
+
+
+def refuse(reason: str | None) -> None:
+    """Stop this run where there is a reason to."""
+    if reason:
+        raise WorkflowError(reason)
+
+
+def record_results_left_behind(workflow: Any) -> None:
+    """Record the settings of results whose own driver could not: it was killed."""
+    names = record_unrecorded(workflow)
+    if names:
+        logger.warning(
+            f"{len(names)} results had no record of their settings, as a killed driver leaves "
+            f"them. They are taken as made with today's: {', '.join(names[:3])}"
+            + (", …" if names[3:] else "")
+        )
 
 
 def record_unrecorded(workflow: Any) -> list[str]:

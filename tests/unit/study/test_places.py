@@ -2,7 +2,7 @@
 
 import pytest
 
-from memloc.study.config import mirrored
+from memloc.study.places import mirrored
 
 
 @pytest.mark.parametrize(

@@ -210,12 +210,6 @@ def model_settings(config: Config, model: str) -> Config:
     return settings
 
 
-def mirrored(folder: str, path: str) -> str:
-    """`path` below `folder`, wherever it leads: "/data/out" and "../out" stay below it too."""
-    parts = [part for part in Path(path).parts if part != Path(path).anchor]
-    return "/".join([folder, *("up" if part == ".." else part for part in parts)])
-
-
 def model_source(config: Config, model: str) -> Config:
     """Where a model comes from: the part of its description that retrieval depends on.
 
