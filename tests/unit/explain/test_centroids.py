@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from dataclasses import asdict
 from functools import cache
 
 import numpy as np
@@ -25,7 +26,7 @@ from memloc.explain.centroids import (
     last_crossing,
 )
 from memloc.explain.mixtures import Mixer, half_choices
-from memloc.explain.run import centroid_checkpoints
+from memloc.explain.run import run
 from memloc.models.load import find_layers
 from memloc.models.pooled_states import pooling_position
 from memloc.store.files import read_json
@@ -74,17 +75,12 @@ def save_study(folder, family, frame=None, seeds=(1, 2)):
 
 
 def analyse(folder):
-    centroid_checkpoints(
-        folder / "perturbed.parquet",
-        folder / "memorised",
-        folder / "original",
-        folder / "centroids.tsv",
-        folder / "events.tsv",
-        READING,
-        batch_tokens=40,
-        precision="float32",
-    )
-    return read_tsv(folder / "centroids.tsv", COLUMNS), read_tsv(folder / "events.tsv")
+    places = {"data": "perturbed.parquet", "theta_M2": "memorised", "theta_O": "original"}
+    inputs = {name: str(folder / file) for name, file in places.items()}
+    outputs = {name: str(folder / f"{name}.tsv") for name in ("table", "events")}
+    settings = {"reading": asdict(READING), "precision": "float32"}
+    run(inputs, outputs, settings, batch_tokens=40)
+    return read_tsv(outputs["table"], COLUMNS), read_tsv(outputs["events"])
 
 
 def plain_states(folder, frame, source, layer):
@@ -315,7 +311,7 @@ def test_noise_without_original_labels_belongs_to_no_pair(tmp_path, caplog):
     assert table["clean_a_high"].notna().all()
     assert events.loc[events["event"] == "crossing", "layer"].isna().all()
     assert events.loc[events["event"] == "initiation", "layer"].notna().all()
-    record = read_json(tmp_path / "centroids.tsv.provenance.json")
+    record = read_json(tmp_path / "table.tsv.provenance.json")
     assert record["noisy_without_original_label"] == 15
 
 
