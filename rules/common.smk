@@ -24,7 +24,7 @@ os.environ.update(
 import planning
 from leftovers import leftover_jobs, leftover_refusal
 from memloc.store.fingerprint import fingerprint
-from memloc.store.provenance import sha256
+from memloc.store.files import sha256
 from memloc.study import techniques
 from memloc.study.command import Called
 from memloc.study.config import check_config, read_numbers
@@ -34,7 +34,7 @@ from memloc.study.places import PAIR, SUBJECTS
 from memloc.study.study import Study
 from memloc.study.task_files import TaskFiles
 from memloc.study.tasks import local_files
-from memloc.windows import parse_windows
+from memloc.budget.stages import named_windows as parse_windows
 from predictions import Predictions
 from readable import Readable, readable
 

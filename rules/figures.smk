@@ -57,3 +57,5 @@ for kind, figure in KINDS.items():
             code=CODE("figures.py", figure.drawer.partition(":")[0]),
         script:
             "../workflow/scripts/figures.py"
+
+    workflow.get_rule(f"figure_{kind}").docstring = f"{figure.title}."

@@ -34,19 +34,16 @@ rule summarise:
         "../workflow/scripts/summarise_weights.py"
 
 
-# theta_O and theta_M2 of every run.
-BOTH_LABELS = [
-    run for labels in ("original", "perturbed") for run in STUDY.run_list(labels=labels)
-]
-
-
 rule summarise_training:
     """Outcome of every training run."""
     input:
-        histories=[PLACES.run("{labels}/history.tsv").format(**r) for r in BOTH_LABELS],
+        histories=[
+            PLACES.run("{labels}/history.tsv").format(**run)
+            for run in STUDY.trainings()
+        ],
         records=[
             PLACES.run("{labels}/final.provenance.json").format(**run)
-            for run in BOTH_LABELS
+            for run in STUDY.trainings()
         ],
     output:
         training=PLACES.summary("training"),
@@ -61,7 +58,7 @@ rule summarise_training:
         mem_mb=mem(1000),
         runtime=minutes(10),
     params:
-        runs=BOTH_LABELS,
+        runs=STUDY.trainings(),
         code=CODE("summarise_training.py"),
     script:
         "../workflow/scripts/summarise_training.py"

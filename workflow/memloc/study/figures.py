@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jinja2
+
 Words = Mapping[str, str]  # wildcards of one figure, by name
+CAPTIONS = jinja2.Environment(undefined=jinja2.StrictUndefined)
 MEASURES = ("mcog", "layer_weights")  # of which correlations are drawn
 
 
@@ -40,6 +43,10 @@ class FigureKind:
     drawn_for: Callable[[Any], list[dict[str, str]]]
     runs: Callable[[Any, Words], list[dict[str, Any]]] = no_runs
     stage: str = ""
+
+    def captioned(self, words: Words) -> str:
+        """The caption for one figure, as reStructuredText."""
+        return CAPTIONS.from_string(self.caption).render(**words).strip()
 
 
 def once(study: Any) -> list[dict[str, str]]:

@@ -84,6 +84,11 @@ class Study:
         """A file of each of these runs."""
         return [pattern.format(**run) for run in self.run_list(**chosen)]
 
+    def trainings(self) -> list[Run]:
+        """task, model, seed and labels of every run that trains layers: theta_O, then theta_M2."""
+        both = ("original", "perturbed")
+        return [run for labels in both for run in self.run_list(labels=labels)]
+
     def pair_list(self) -> list[dict[str, str]]:
         """task and model of every pair of the study, in the order of their paths."""
         return [dict(task=task, model=model) for task in self.task_names for model in self.models]

@@ -112,6 +112,7 @@ def window_rule(
         files,
         lambda study, w: study.params.measuring(w) | settings,
         ("swapping", "batch_tokens"),
+        costs="swap",
     )
 
 
