@@ -11,7 +11,8 @@ BERT-like random weights, width 384, batches of 8 x 24 tokens, dropout on, float
 Every way does --steps training steps for a window; loading and evaluation are left out. Of (a)
 and (b) every --every-th window is timed and the time scaled to all, as the output says.
 
-    python benchmarks/retraining.py [--layers 6] [--width 384] [--steps 3] [--every 1]
+    PYTHONPATH=workflow python benchmarks/retraining.py [--layers 6] [--width 384] [--steps 3]
+        [--every 1]
         [--memory-gb 14] [--vmap]
 """
 

@@ -18,7 +18,7 @@ from memloc.errors import MemlocError
 
 Task = dict[str, Any]
 
-SCHEMA = Path(__file__).parents[2] / "schemas" / "task.schema.yaml"
+SCHEMA = Path(__file__).with_name("task.schema.yaml")
 BINARY = "-binary"
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
 # The columns of a retrieved or perturbed table that are not texts.
@@ -227,7 +227,9 @@ def _explain(error: jsonschema.ValidationError, file: Path) -> str:
         return f"{file}: {key} lists {', '.join(twice)} twice. Name each once."
     meaning = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
     remedy = (
-        f" Meaning of the key: {meaning}" if meaning else " See workflow/schemas/task.schema.yaml."
+        f" Meaning of the key: {meaning}"
+        if meaning
+        else " See workflow/memloc/study/task.schema.yaml."
     )
     return f"{file}: {key}: {error.message}.{remedy}"
 
