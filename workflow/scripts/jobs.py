@@ -11,8 +11,9 @@ from typing import Any
 import lifeline
 from memloc.errors import MemlocError
 from memloc.machine.gpus import own_gpu
-from memloc.store.files import full_disk, is_full, sha256
+from memloc.store.files import full_disk, is_full
 from memloc.store.lock import alone
+from memloc.store.provenance import memloc_version, sha256
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 lifeline.hold()  # before anything that takes long is imported

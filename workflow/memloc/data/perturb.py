@@ -13,7 +13,7 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.seeds import derive
-from memloc.store.files import sha256, write_provenance
+from memloc.store.provenance import sha256, write_provenance
 from memloc.store.tables import write_table
 from memloc.study.tasks import RESERVED
 

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from memloc.errors import MemlocError
 from memloc.seeds import derive
-from memloc.store.files import atomic, sha256, write_provenance
+from memloc.store.files import atomic
+from memloc.store.provenance import sha256, write_provenance
 
 LABEL_COLUMNS = {"original": "original_label", "perturbed": "label"}
 SPLITS = ("random", "pairs")

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from memloc.errors import MemlocError
-from memloc.store.files import write_provenance
+from memloc.store.provenance import write_provenance
 from memloc.store.tables import COLUMNS as TABLES
 from memloc.store.tables import read_tsv, write_tsv
 

@@ -22,7 +22,8 @@ from memloc.machine.device import device_name, pick_device
 from memloc.models.load import freeze_embeddings, load_pretrained
 from memloc.models.predict import predict_logits
 from memloc.seeds import derive
-from memloc.store.files import atomic, require_space, sha256, write_provenance
+from memloc.store.files import atomic, require_space
+from memloc.store.provenance import sha256, write_provenance
 from memloc.training.finetune import check_lengths, identity_of
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 

@@ -22,7 +22,8 @@ from memloc.models.layer_stack import LayerStack
 from memloc.models.load import load_finetuned
 from memloc.models.predict import memorised_examples, share_of
 from memloc.seeds import derive
-from memloc.store.files import atomic, write_provenance
+from memloc.store.files import atomic
+from memloc.store.provenance import write_provenance
 from memloc.store.tables import COLUMNS, write_tsv
 from memloc.windows import Window, window_name
 

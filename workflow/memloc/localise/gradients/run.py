@@ -10,7 +10,7 @@ from memloc.localise.gradients.gradients import forgetting_gradients
 from memloc.localise.gradients.variants import COLUMNS, NORM_COLUMNS, gradient_weights
 from memloc.machine.device import device_name, pick_device, resolve_precision
 from memloc.models.load import load_finetuned
-from memloc.store.files import write_provenance
+from memloc.store.provenance import write_provenance
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_wei
 from memloc.machine.device import device_name, pick_device, resolve_precision
 from memloc.models.load import check_compatible, find_layers, load_finetuned
 from memloc.models.pooled_states import pooled_states, room_for_states
-from memloc.store.files import write_provenance
+from memloc.store.provenance import write_provenance
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from memloc.models.load import (
     load_pretrained,
     weights_hash,
 )
-from memloc.store.files import atomic, sha256, versions, write_provenance
+from memloc.store.files import atomic
+from memloc.store.provenance import sha256, versions, write_provenance
 from memloc.store.tables import COLUMNS, write_tsv
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.weights import COLUMNS, ORIGINAL, PRETRAINED
 from memloc.models.load import check_compatible, find_layers, load_finetuned, load_pretrained
-from memloc.store.files import write_provenance
+from memloc.store.provenance import write_provenance
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
