@@ -22,9 +22,8 @@ from memloc.models.layer_stack import LayerStack
 from memloc.models.load import load_finetuned
 from memloc.models.predict import memorised_examples, share_of
 from memloc.seeds import derive
-from memloc.store.files import atomic
 from memloc.store.provenance import write_provenance
-from memloc.store.tables import COLUMNS, write_tsv
+from memloc.store.tables import COLUMNS, write_parquet, write_tsv
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -154,8 +153,8 @@ def measure_checkpoints(
     result = window_errors(sweep, chosen, pad_id, measuring.batch_tokens, precision)
     if files.memorised is not None:
         frame = pd.DataFrame({"index": chosen.index[chosen.noisy].numpy(), "memorised": before})
-        _write_parquet(frame.sort_values("index"), files.memorised)
-    _write_parquet(result.examples, files.examples)
+        write_parquet(frame.sort_values("index"), files.memorised)
+    write_parquet(result.examples, files.examples)
     write_tsv(result.table, files.table, COLUMNS["windows"])
     write_provenance(
         files.table,
@@ -166,11 +165,6 @@ def measure_checkpoints(
         seconds=time.perf_counter() - started,
     )
     _report(sweep.name, result.table)
-
-
-def _write_parquet(frame: pd.DataFrame, path: str | Path) -> None:
-    with atomic(path) as draft:
-        frame.to_parquet(draft, index=False)
 
 
 def _report(name: str, table: pd.DataFrame) -> None:
