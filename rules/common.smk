@@ -24,7 +24,7 @@ os.environ.update(
 import planning
 from leftovers import leftover_jobs, leftover_refusal
 from memloc.store.fingerprint import fingerprint
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 from memloc.study import techniques
 from memloc.study.command import Called
 from memloc.study.config import check_config, read_numbers

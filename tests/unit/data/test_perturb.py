@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from memloc.data.perturb import describe, duplicates, perturb, perturb_file, split_rows
 from memloc.errors import MemlocError
-from memloc.store.tables import write_table
+from memloc.store.tables import write_task
 
 LABELS = ["a", "b", "c", "d"]
 
@@ -203,7 +203,7 @@ def test_pairs_are_duplicates_only_as_pairs():
 
 def run_file(tmp_path, frame, **options):
     source, output = tmp_path / "t.parquet", tmp_path / "t" / "perturbed.parquet"
-    write_table(frame, source)
+    write_task(frame, source)
     usual = {"task": "t", "labels": ["a", "b"], "share": None, "natural": False}
     options = usual | {"ratio": 0.15, "data_seed": 0} | options
     perturb_file(source, output, **options)

@@ -8,7 +8,7 @@ import pytest
 
 from memloc.data import pypi as packages
 from memloc.errors import MemlocError
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 
 
 def test_installed_at_the_pinned_version_only():

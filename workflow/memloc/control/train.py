@@ -13,7 +13,7 @@ from memloc.data.tokens import load_tokenizer
 from memloc.machine.device import device_name, pick_device
 from memloc.models.load import load_pretrained
 from memloc.seeds import derive
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 from memloc.training.finetune import (
     Places,
     check_lengths,

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from memloc.errors import MemlocError
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 
 logger = logging.getLogger(__name__)
 TIMEOUT = 600  # seconds for one download

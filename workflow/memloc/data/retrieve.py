@@ -11,8 +11,9 @@ from memloc.data import pypi as packages
 from memloc.data.normalise import normalise
 from memloc.data.readers import content_hash, read_file
 from memloc.errors import MemlocError
-from memloc.store.files import read_json, sha256, write_json
-from memloc.store.tables import write_table
+from memloc.store.files import read_json, write_json
+from memloc.store.provenance import memloc_version, sha256
+from memloc.store.tables import write_task
 from memloc.study.tasks import Task, is_local, source_files, splits_needed
 
 logger = logging.getLogger(__name__)
@@ -41,8 +42,8 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
         },
     }
     facts["differs_from_earlier"] = _compare(output.with_name(f"{task['name']}.served.json"), facts)
-    write_table(frame, output)
-    write_json(manifest, facts | {"sha256": sha256(output)})
+    write_task(frame, output)
+    write_json(manifest, facts | {"memloc": memloc_version(), "sha256": sha256(output)})
     logger.info("%s: %s rows, dropped %s", task["name"], facts["rows"], dropped)
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from memloc.errors import MemlocError
 from memloc.progress import progress
+from memloc.store.columns import text_names
+from memloc.store.tables import read_parquet
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
-BOOKKEEPING = ("split", "index", "original_label", "label", "noisy")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def load_examples(
     Rows without an original label (noise of unknown correction) are left out of "original".
     Raises MemlocError for a label outside `class_names` and for a text without any token.
     """
-    frame = pd.read_parquet(path)
+    frame = read_parquet(path)
     frame = frame[frame["split"] == split]
     column = {"original": "original_label", "perturbed": "label"}[labels]
     frame = frame[frame[column].notna()]
@@ -140,7 +140,7 @@ def load_examples(
         raise MemlocError(
             f"{path}: {column} {unknown[0]!r} is not among the task's {list(class_names)}"
         )
-    texts = frame[[name for name in frame if name not in BOOKKEEPING]]
+    texts = frame[text_names(frame)]
     rows = list(texts.itertuples(index=False, name=None))
     ids, n_cut = encode_texts(tokenizer, rows, separator, max_length)
     _refuse_unreadable(path, ids, frame["index"].tolist(), tokenizer)

@@ -9,7 +9,7 @@ import torch
 
 from memloc.data.examples import check_pair
 from memloc.machine.device import device_name, pick_device, resolve_precision
-from memloc.store.files import write_provenance
+from memloc.store.provenance import write_provenance
 
 
 class RunRecord:

@@ -14,7 +14,7 @@ import jsonschema
 import yaml
 
 from memloc.errors import MemlocError
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 from memloc.study.control import tasks_under_test
 from memloc.study.techniques import TECHNIQUES
 

@@ -15,14 +15,13 @@ import jsonschema
 import yaml
 
 from memloc.errors import MemlocError
+from memloc.store.columns import RESERVED
 
 Task = dict[str, Any]
 
 SCHEMA = Path(__file__).with_name("task.schema.yaml")
 BINARY = "-binary"
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
-# The columns of a retrieved or perturbed table that are not texts.
-RESERVED = ("split", "index", "label", "original_label", "noisy")
 
 
 def load_task(

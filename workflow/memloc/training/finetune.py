@@ -21,7 +21,8 @@ from memloc.models.load import (
     load_pretrained,
     weights_hash,
 )
-from memloc.store.files import atomic, require_space, sha256, versions, write_json, write_provenance
+from memloc.store.files import atomic, require_space, write_json
+from memloc.store.provenance import provenance, sha256, versions, write_provenance
 from memloc.store.tables import COLUMNS, write_tsv
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 
@@ -134,7 +135,7 @@ def write_results(
         run.load_epoch(epoch)
         _write_checkpoint(run.model, tokenizer, folder, written, facts | {"epoch": epoch})
     if places.record:
-        write_json(places.record, {"versions": versions(), **facts})
+        write_json(places.record, provenance(**facts))
 
 
 def read_corpus(

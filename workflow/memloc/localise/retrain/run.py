@@ -16,8 +16,8 @@ from memloc.models.load import (
     load_pretrained,
     weights_hash,
 )
-from memloc.store.files import atomic, sha256, versions, write_provenance
-from memloc.store.tables import COLUMNS, write_tsv
+from memloc.store.provenance import sha256, versions, write_provenance
+from memloc.store.tables import COLUMNS, write_parquet, write_tsv
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +64,7 @@ def retrain_checkpoints(
         },
     )
     result = job.run(chosen)
-    with atomic(examples) as draft:
-        result.examples.to_parquet(draft, index=False)
+    write_parquet(result.examples, examples)
     write_tsv(result.table, table, COLUMNS["windows"])
     write_provenance(
         table,
