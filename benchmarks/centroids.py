@@ -25,7 +25,8 @@ from memloc.data.tokens import Examples, batches_by_tokens, padded_batches
 from memloc.explain.centroids import PERCENTILES, Classes, centroid_table
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
 from memloc.machine.device import pick_device
-from memloc.models.load import find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import load_finetuned
 from memloc.models.pooled_states import room_for_states
 
 BATCH_TOKENS = 4096

@@ -27,7 +27,7 @@ import retraining
 from memloc.data.tokens import Examples, collate
 from memloc.localise.swap import Swapper
 from memloc.machine.device import autocast, pick_device
-from memloc.models.load import freeze_embeddings
+from memloc.models.layers import freeze_embeddings
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 from swapping import build, one_at_a_time
 

@@ -32,7 +32,7 @@ from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel
 from memloc.machine.device import autocast, pick_device
 from memloc.machine.memory import group_windows, reuse_memory
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from memloc.windows import Window, all_windows
 
 BATCH = 8

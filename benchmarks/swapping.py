@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForSequenceClassification
 from common import compare, machine, report
 from memloc.localise.swap import Swapper
 from memloc.machine.device import autocast, pick_device, resolve_precision
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 
 
 def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:

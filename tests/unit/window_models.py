@@ -6,7 +6,7 @@ import torch
 from transformers import PreTrainedModel
 
 from memloc.data.tokens import collate
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from tiny import random_ids, tiny_model
 
 

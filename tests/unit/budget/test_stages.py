@@ -21,6 +21,7 @@ from memloc.budget.model import CostModel, Job
 from memloc.budget.sizes import KNOWN_MODELS, Sizes, layer_size
 from memloc.store.tables import read_tsv
 from memloc.study.tasks import load_task
+from memloc.windows import all_windows
 from rule_list import rules
 from shipped import ROOT
 
@@ -145,10 +146,8 @@ def test_training_work_by_hand(sizes):
 def test_a_sweep_of_twelve_layers_is_376_layer_passes():
     assert costs.swapped_layers(12) == 376
     # one window at a time: 78 x 12 = 936
-    windows = costs.named_windows("all", 12)
+    windows = all_windows(12)
     assert len(windows) == 78 and costs.window_layers(windows, 12) == (11, 364, 286)
-    assert costs.named_windows("from-11", 12) == [(11, 11), (11, 12)]
-    assert costs.named_windows("3-5", 12) == [(3, 5)]
 
 
 def test_windows_of_all_jobs_cost_what_one_job_of_all_does(sizes):

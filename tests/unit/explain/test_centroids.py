@@ -27,8 +27,8 @@ from memloc.explain.centroids import (
 )
 from memloc.explain.mixtures import Mixer, half_choices
 from memloc.explain.run import run
-from memloc.models.load import find_layers
-from memloc.models.pooled_states import pooling_position
+from memloc.models.layers import find_layers
+from memloc.models.pooled_states import first_tokens, last_tokens, pooled_tokens
 from memloc.store.files import read_json
 from memloc.store.tables import read_tsv
 from tiny import FAMILIES, N_LAYERS, OTHERS, VOCABULARY, random_ids, tiny_model
@@ -94,7 +94,7 @@ def plain_states(folder, frame, source, layer):
         layers[number].load_state_dict(theirs[number].state_dict())
     found = []
     keep = lambda _, args, out: found.append(out[0] if isinstance(out, tuple) else out)  # noqa: E731
-    place = 0 if pooling_position(model) == "first" else -1
+    place = 0 if pooled_tokens(model) is first_tokens else -1
     layers[layer - 1].register_forward_hook(keep)
     for text in frame["text"]:
         with torch.no_grad():
@@ -154,7 +154,7 @@ def test_mixtures_equal_the_plain_model(family):
     mixer = Mixer(memorised, original, choices)
     found = mixer.pooled(inputs)
     assert found.shape[:3] == (4, N_LAYERS, 7)
-    places = inputs["attention_mask"].sum(1) - 1 if mixer.position == "last" else 0
+    places = inputs["attention_mask"].sum(1) - 1 if mixer.tokens_of is last_tokens else 0
     for mixture, choice in enumerate(choices.values()):
         model = copy.deepcopy(memorised)
         for number, theirs in enumerate(choice):

@@ -16,7 +16,7 @@ from memloc.localise.retrain.group import Setup  # noqa: E402
 from memloc.localise.retrain.retraining import Retraining  # noqa: E402
 from memloc.localise.swap import swap_windows  # noqa: E402
 from memloc.machine.device import pick_device  # noqa: E402
-from memloc.models.load import freeze_embeddings  # noqa: E402
+from memloc.models.layers import freeze_embeddings  # noqa: E402
 from memloc.training.loop import Computing, FineTuning  # noqa: E402
 from swap_examples import examples  # noqa: E402
 from training_runs import RECIPE, corpus, same, weights  # noqa: E402

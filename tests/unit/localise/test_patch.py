@@ -7,7 +7,7 @@ import torch
 
 from memloc.localise.patch import Patcher
 from memloc.localise.swap import Swapper
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from memloc.windows import all_windows
 from tiny import FAMILIES, N_LAYERS, OTHERS, tiny_model
 from window_models import batch, logits_of, pair

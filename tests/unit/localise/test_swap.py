@@ -11,7 +11,7 @@ from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper, swap_windows
 from memloc.localise.sweep import window_table
 from memloc.models.blocks import ATTENTION, MLP, REST, components, keep_component
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from memloc.windows import all_windows
 from swap_examples import examples
 from tiny import FAMILIES, N_LAYERS, OTHERS, random_ids, tiny_model

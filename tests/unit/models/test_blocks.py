@@ -5,7 +5,7 @@ from torch import nn
 
 from memloc.errors import MemlocError
 from memloc.models.blocks import ATTENTION, MLP, REST, components, keep_component
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from tiny import FAMILIES, OTHERS, tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -8,7 +8,7 @@ from torch import nn
 
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
-from memloc.models.load import find_layers, freeze_all_but_head, freeze_embeddings, head_names
+from memloc.models.layers import find_layers, freeze_all_but_head, freeze_embeddings, head_names
 from memloc.models.predict import predict_logits
 from memloc.seeds import derive
 from memloc.training.loop import Computing, FineTuning, Recipe

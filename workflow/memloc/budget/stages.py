@@ -13,10 +13,9 @@ from typing import Any
 
 from memloc.budget.rates import Rate
 from memloc.budget.sizes import ModelSize, Sizes, TaskSize
-from memloc.errors import MemlocError
 from memloc.study.control import pair_of
 from memloc.study.techniques import subject_rules
-from memloc.windows import Window, all_windows, parse_window
+from memloc.windows import Window, all_windows, parse_windows
 
 START = 4.0  # seconds to import torch and to load a model; a cold network disk takes longer
 SCRIPT = 1.5  # seconds to start a script that needs neither
@@ -126,17 +125,6 @@ def sweep_batch(facts: Facts, section: str) -> int:
     return max(1, int(facts.settings[section]["batch_tokens"] / facts.task.mean))
 
 
-def named_windows(spec: str, layers: int) -> list[Window]:
-    """The windows that a file name asks for: all | from-S | S-E."""
-    windows = all_windows(layers)
-    if spec.startswith("from-"):
-        chosen = [window for window in windows if f"from-{window[0]}" == spec]
-        if not chosen:
-            raise MemlocError(f"windows {spec!r}: the model has layers 1 to {layers}")
-        return chosen
-    return windows if spec == "all" else [parse_window(spec, layers)]
-
-
 def window_layers(windows: Iterable[Window], layers: int) -> tuple[int, int, int]:
     """Layers passed when windows run side by side: prefix they share, their own, later ones."""
     windows = list(windows)
@@ -213,7 +201,7 @@ def patching(facts: Facts) -> Work:
 def retraining(facts: Facts) -> Work:
     """The windows of a job side by side: own layers are trained, later ones passed through."""
     recipe, task, model = facts.settings["retraining"], facts.task, facts.model
-    windows = named_windows(facts.wildcards.get("windows", "all"), model.layers)
+    windows = parse_windows(facts.wildcards.get("windows", "all"), model.layers)
     prefix, opened, closed = window_layers(windows, model.layers)
     rows = max(1, task.train - 2 * task.noisy)
     layers = prefix + 3 * opened + 2 * closed
@@ -312,7 +300,7 @@ def data_bytes(facts: Facts, name: str) -> float:
 
 def example_bytes(facts: Facts, name: str) -> float:
     """Of a table with a bit or a byte per noisy example and window."""
-    windows = len(named_windows(facts.wildcards.get("windows", "all"), facts.model.layers))
+    windows = len(parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers))
     return SMALL + facts.task.noisy * windows / 4 if name.endswith(".parquet") else SMALL
 
 
@@ -350,7 +338,7 @@ def training_memory(facts: Facts) -> float:
 
 def window_parameters(facts: Facts) -> float:
     """Parameters that a job's windows own, as many as are trained at once."""
-    windows = named_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
+    windows = parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
     opened = window_layers(windows, facts.model.layers)[1]
     return min(LARGEST_GROUP, opened * facts.model.layer_parameters)
 

@@ -21,7 +21,8 @@ from memloc.explain.events import layers_of
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
 from memloc.localise.probes.probing import original_labels
 from memloc.localise.probes.stack import UNKNOWN
-from memloc.models.load import check_compatible, find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned
 from memloc.models.pooled_states import room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv

@@ -17,7 +17,8 @@ from memloc.data.examples import Reading
 from memloc.data.tokens import Examples, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.machine.device import device_name, pick_device
-from memloc.models.load import freeze_embeddings, load_pretrained
+from memloc.models.layers import freeze_embeddings
+from memloc.models.load import load_pretrained
 from memloc.models.predict import predict_logits
 from memloc.seeds import derive
 from memloc.store.files import require_space

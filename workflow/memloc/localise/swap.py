@@ -15,7 +15,8 @@ from memloc.data.tokens import Examples
 from memloc.localise.sweep import SweepResult, measure, window_errors
 from memloc.models.blocks import keep_component
 from memloc.models.layer_stack import Entry, LayerStack
-from memloc.models.load import check_compatible, find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned
 from memloc.windows import Window, all_windows
 
 ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations

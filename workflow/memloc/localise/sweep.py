@@ -7,7 +7,6 @@ and a column per window for single examples.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
@@ -16,12 +15,12 @@ from transformers import PreTrainedModel
 
 from memloc.data.examples import Reading, noisy_training
 from memloc.data.tokens import Examples, token_batches
+from memloc.localise.clean import draw_clean
 from memloc.machine.device import autocast
 from memloc.models.layer_stack import LayerStack
 from memloc.models.load import load_finetuned
 from memloc.models.predict import memorised_examples, share_of
 from memloc.models.run_record import RunRecord
-from memloc.seeds import derive
 from memloc.store.tables import COLUMNS, write_parquet, write_tsv
 from memloc.windows import Window, window_name
 
@@ -153,7 +152,5 @@ def choose_examples(training: Examples, clean_examples: str, seed: int) -> Examp
     """All noisy examples, with all clean ones ("all") or an equal number of them ("equal")."""
     if clean_examples == "all":
         return training
-    noisy, clean = training.noisy.nonzero().flatten(), (~training.noisy).nonzero().flatten()
-    generator = torch.Generator().manual_seed(derive(seed, "clean examples"))
-    drawn = clean[torch.randperm(len(clean), generator=generator)[: len(noisy)]]
+    noisy, drawn, _ = draw_clean(training, seed, "clean examples")
     return training.select(torch.cat([noisy, drawn]).sort().values)

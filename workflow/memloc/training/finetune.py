@@ -14,13 +14,8 @@ from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
 from memloc.machine.device import device_name, pick_device
-from memloc.models.load import (
-    checkpoint_digest,
-    freeze_all_but_head,
-    freeze_embeddings,
-    load_pretrained,
-    weights_hash,
-)
+from memloc.models.layers import freeze_all_but_head, freeze_embeddings
+from memloc.models.load import checkpoint_digest, load_pretrained, weights_hash
 from memloc.store.files import atomic, require_space, write_json
 from memloc.store.provenance import provenance, sha256, versions, write_provenance
 from memloc.store.tables import COLUMNS, write_tsv

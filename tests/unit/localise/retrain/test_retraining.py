@@ -25,19 +25,18 @@ from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.folded_layers import can_fold
 from memloc.localise.retrain.gather import gather_retrained
 from memloc.localise.retrain.group import GroupRun, Recipe, Setup
-from memloc.localise.retrain.retraining import Retraining, parse_windows, split_clean
+from memloc.localise.retrain.retraining import Retraining, split_clean
 from memloc.localise.retrain.run import retrain_checkpoints
 from memloc.localise.retrain.variants import (
     SharedModel,
     WindowVariants,
-    first_tokens,
-    last_tokens,
     tail_names,
 )
 from memloc.localise.sweep import window_table
 from memloc.machine.memory import WindowCost, group_windows
 from memloc.models.layer_stack import LayerStack
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
+from memloc.models.pooled_states import first_tokens, last_tokens
 from memloc.seeds import derive
 from memloc.store.files import read_json
 from memloc.windows import all_windows, window_name
@@ -451,15 +450,6 @@ def test_models_of_different_shape_are_refused(tmp_path):
             tmp_path,
             {},
         )
-
-
-def test_window_specifications():
-    assert parse_windows("all", 4) == all_windows(4)
-    assert parse_windows("from-3", 4) == [(3, 3), (3, 4)]
-    assert parse_windows("2-4", 4) == [(2, 4)]
-    for wrong in ("from-5", "from-0", "from-x", "3-5", "0-1", "4-3", "some", "from-"):
-        with pytest.raises(MemlocError, match="has 4 layers"):
-            parse_windows(wrong, 4)
 
 
 def test_as_many_clean_examples_are_held_out_as_are_noisy():

@@ -7,7 +7,7 @@ import pytest
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.run import layer_changes, run
 from memloc.localise.weight_change.weights import ORIGINAL, PRETRAINED, change_weights
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from memloc.store.files import read_json
 from tiny import FAMILIES, N_LAYERS, tiny_model
 from window_models import pair

@@ -8,7 +8,8 @@ from memloc.data.examples import Reading, noisy_training
 from memloc.localise.probes.probing import Place, Probing, original_labels, probe_targets
 from memloc.localise.probes.stack import ProbeRecipe
 from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_weights
-from memloc.models.load import check_compatible, find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned
 from memloc.models.pooled_states import pooled_states, room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.folded import Folded, Unfoldable
 from memloc.models.layer_stack import Entry, LayerStack
-from memloc.models.load import toy_inputs
+from memloc.models.layers import toy_inputs
 
 TOLERANCE = 1e-4  # of the check that folding gives what the plain layer gives
 

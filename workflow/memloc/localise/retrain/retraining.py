@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
+from memloc.localise.clean import draw_clean
 from memloc.localise.retrain.group import GroupRun, Recipe, Setup
 from memloc.localise.retrain.store import Store
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
@@ -34,31 +35,12 @@ from memloc.machine.memory import (
     release,
     reuse_memory,
 )
-from memloc.models.load import check_compatible, find_layers, layer_parameter_count
+from memloc.models.layers import find_layers, layer_parameter_count
+from memloc.models.load import check_compatible
 from memloc.models.predict import memorised_share
-from memloc.seeds import derive
-from memloc.windows import Window, all_windows, parse_window, window_name
+from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
-
-
-def parse_windows(spec: str, n_layers: int) -> list[Window]:
-    """The windows a file name asks for: "all", "from-S" (those that start at S) or "S-E".
-
-    Raises MemlocError when the model has no such window.
-    """
-    windows = all_windows(n_layers)
-    if spec == "all":
-        return windows
-    if spec.startswith("from-"):
-        chosen = [window for window in windows if f"from-{window[0]}" == spec]
-        if chosen:
-            return chosen
-        raise MemlocError(
-            f"windows {spec!r}: expected from-START with START in 1..{n_layers} "
-            f"(the model has {n_layers} layers)"
-        )
-    return [parse_window(spec, n_layers)]
 
 
 def split_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
@@ -66,19 +48,15 @@ def split_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
 
     `seed` draws the held-out clean examples. Raises MemlocError when none is left to train on.
     """
-    noisy, clean = train.noisy.nonzero().flatten(), (~train.noisy).nonzero().flatten()
-    if len(clean) <= len(noisy):
+    noisy, held_out, rest = draw_clean(train, seed, "retraining held out")
+    if not len(rest):
+        n_clean = len(train) - len(noisy)
         raise MemlocError(
-            f"layer retraining: {len(clean)} clean examples, of which {len(noisy)} (as many as "
+            f"layer retraining: {n_clean} clean examples, of which {len(noisy)} (as many as "
             "there are noisy ones) are held out: none is left to retrain on; lower "
             "perturbation.ratio"
         )
-    generator = torch.Generator().manual_seed(derive(seed, "retraining held out"))
-    shuffled = clean[torch.randperm(len(clean), generator=generator)]
-    held_out, rest = shuffled[: len(noisy)], shuffled[len(noisy) :]
-    return train.select(rest.sort().values), train.select(
-        torch.cat([noisy, held_out]).sort().values
-    )
+    return train.select(rest), train.select(torch.cat([noisy, held_out]).sort().values)
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,13 @@ from pathlib import Path
 
 from memloc.data.examples import Reading, check_pair, noisy_training
 from memloc.localise.retrain.group import Recipe, Setup
-from memloc.localise.retrain.retraining import Retraining, parse_windows
+from memloc.localise.retrain.retraining import Retraining
 from memloc.machine.device import device_name, pick_device, resolve_precision
-from memloc.models.load import (
-    checkpoint_digest,
-    find_layers,
-    load_finetuned,
-    load_pretrained,
-    weights_hash,
-)
+from memloc.models.layers import find_layers
+from memloc.models.load import checkpoint_digest, load_finetuned, load_pretrained, weights_hash
 from memloc.store.provenance import sha256, versions, write_provenance
 from memloc.store.tables import COLUMNS, write_parquet, write_tsv
+from memloc.windows import parse_windows
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from transformers import PreTrainedModel
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.weights import COLUMNS, ORIGINAL, PRETRAINED
-from memloc.models.load import check_compatible, find_layers, load_finetuned, load_pretrained
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned, load_pretrained
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
