@@ -116,7 +116,7 @@ def mcog_averages(
     ours, paper = set(frame["technique"]), {t.name for t in TECHNIQUES.values() if t.paper}
     over = ours & paper or ours
     averaged = "mean over techniques" if over == ours else "mean over the paper's techniques"
-    panels: list[tuple] = [
+    panels: list[tuple] = [  # what marks tell apart, title, its labels, marks and order, legend
         ("technique", "mean over models", technique_label, technique_mark, TECHNIQUES, "left"),
         ("model", averaged, lambda m: label_of(models, m), None, models, "right"),
     ]
@@ -131,7 +131,8 @@ def mcog_averages(
     with look():
         row = max(0.38, 0.09 * max(len(ours), frame["model"].nunique()))
         figure, grid = grid_of(1, 2, 3.6, row * len(names) + 1.2, sharey=True)
-        for axes, mean, (by, title, label, mark, order) in zip(grid[0], means, panels, strict=True):
+        for axes, mean, panel in zip(grid[0], means, panels, strict=True):
+            by, title, label, mark, order, side = panel
             entries = present(order, mean.index.get_level_values(by))
             handles = []
             for i, (entry, offset) in enumerate(
@@ -155,7 +156,7 @@ def mcog_averages(
             axes.grid(axis="y", visible=False)
             axes.set_title(title)
             axes.set_xlabel("M-CoG (layer)")
-            place = "outside lower left" if by == "technique" else "outside lower right"
+            place: Any = f"outside lower {side}"
             figure.legend(handles=handles, loc=place, ncols=2, columnspacing=1)
     return figure
 

@@ -6,7 +6,10 @@ module, so it imports nothing that draws.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+import jinja2
 
 Words = Mapping[str, str]  # wildcards of one figure, by name
 MEASURES = ("mcog", "layer_weights")  # of which correlations are drawn
@@ -40,6 +43,15 @@ class FigureKind:
     drawn_for: Callable[[Any], list[dict[str, str]]]
     runs: Callable[[Any, Words], list[dict[str, Any]]] = no_runs
     stage: str = ""
+
+    def captioned(self, words: Words) -> str:
+        """The caption of one figure, as reStructuredText; UndefinedError if a word is missing."""
+        return _template(self.caption).render(words)
+
+
+@cache
+def _template(caption: str) -> jinja2.Template:
+    return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(caption)
 
 
 def once(study: Any) -> list[dict[str, str]]:
