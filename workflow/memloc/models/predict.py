@@ -7,9 +7,9 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, batches_by_length, padded_batches
 from memloc.machine.device import autocast
+from memloc.study.thresholds import MEMORISED
 
 logger = logging.getLogger(__name__)
-MEMORISED = 0.95  # share of noisy examples below which a model has not memorised them
 
 
 @torch.no_grad()

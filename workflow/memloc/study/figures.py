@@ -6,6 +6,7 @@ module, so it imports nothing that draws.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jinja2
@@ -45,8 +46,13 @@ class FigureKind:
     stage: str = ""
 
     def captioned(self, words: Words) -> str:
-        """The caption for one figure, as reStructuredText."""
-        return CAPTIONS.from_string(self.caption).render(**words).strip()
+        """The caption of one figure, as reStructuredText; UndefinedError if a word is missing."""
+        return _template(self.caption).render(words).strip()
+
+
+@cache
+def _template(caption: str) -> jinja2.Template:
+    return CAPTIONS.from_string(caption)
 
 
 def once(study: Any) -> list[dict[str, str]]:

@@ -1,17 +1,21 @@
 """Section Training: whether each run memorised its noisy examples, and when."""
 
-from memloc.report.parts import Part, Section, pictures, table
+from collections.abc import Mapping
+from typing import Any
 
-NOISY_AT_END = 0.95  # below this share of noisy examples learnt, a run's localisation says little
+from memloc.report.parts import Content, Part, Section
+from memloc.report.pictures import pictures
+from memloc.report.tables import table
+from memloc.study.thresholds import MEMORISED
 
 
-def weak(row):
+def weak(row: Mapping[str, Any]) -> bool:
     """Whether a run (a row of training.tsv) on perturbed labels memorised only in part."""
-    return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= NOISY_AT_END
+    return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= MEMORISED
 
 
-def weak_runs(content):
-    """(how many memorised only in part, how many there are) of runs on perturbed labels."""
+def weak_runs(content: Content) -> tuple[int, int]:
+    """Of the runs on perturbed labels, how many memorised only in part, and how many there are."""
     if not content.has("training"):
         return 0, 0
     frame = content.read("training")
@@ -19,14 +23,14 @@ def weak_runs(content):
     return sum(map(weak, rows)), int((frame["labels"] == "perturbed").sum())
 
 
-def build(content):
+def build(content: Content) -> Section:
     """Accuracy per epoch, and the outcome of each run."""
     notices = []
     few, runs = weak_runs(content)
     if few:
         notices = [
             f"{few} of {runs} runs on perturbed labels ended with a noisy accuracy below "
-            f"{NOISY_AT_END:.0%} (marked): they memorised only in part, so where they memorise "
+            f"{MEMORISED:.0%} (marked): they memorised only in part, so where they memorise "
             "is less certain."
         ]
     title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
