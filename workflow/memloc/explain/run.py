@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from memloc.data.examples import Reading, check_pair, noisy_training
+from memloc.data.examples import Reading, check_same_tokenizer, noisy_training
 from memloc.data.tokens import Examples
 from memloc.explain.centroids import (
     COLUMNS,
@@ -45,7 +45,7 @@ def centroid_checkpoints(
     started = time.perf_counter()
     device = pick_device()
     precision = resolve_precision(precision, device)
-    check_pair([memorised, original])
+    check_same_tokenizer([memorised, original])
     train, pad_id = noisy_training(data, memorised, reading)
     classes = _classes(data, train, reading)
     model, theirs = load_finetuned(memorised).to(device), load_finetuned(original).to(device)

@@ -31,7 +31,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from memloc.data.examples import check_pair
+from memloc.data.examples import check_same_tokenizer
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import Measuring, WindowFiles, measure_checkpoints
 from memloc.models.layer_stack import LayerStack
@@ -80,5 +80,5 @@ def patch_checkpoints(
     def patcher(model: PreTrainedModel) -> Swapper:
         return Patcher(model, load_finetuned(original).to(model.device))
 
-    check_pair([memorised, original])
+    check_same_tokenizer([memorised, original])
     measure_checkpoints(data, memorised, patcher, files, measuring)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from memloc.data.examples import Reading, check_pair
+from memloc.data.examples import Reading, check_same_tokenizer
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import Measuring, WindowFiles, measure_checkpoints
@@ -59,5 +59,5 @@ def rewind_checkpoints(
         donor = load_point(earlier, point, measuring.reading, measuring.seed)
         return Rewinder(model, donor.to(model.device))
 
-    check_pair([memorised, earlier])
+    check_same_tokenizer([memorised, earlier])
     measure_checkpoints(data, memorised, rewinder, files, measuring, point=point)

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from memloc.data.examples import check_pair
+from memloc.data.examples import check_same_tokenizer
 from memloc.data.tokens import Examples
 from memloc.localise.sweep import (
     Measuring,
@@ -115,5 +115,5 @@ def swap_checkpoints(
         keep_component(theirs, model, component)
         return Swapper(model, theirs)
 
-    check_pair([memorised, original])
+    check_same_tokenizer([memorised, original])
     measure_checkpoints(data, memorised, swapper, files, measuring, component=component)

@@ -16,6 +16,8 @@ import yaml
 
 from memloc.errors import MemlocError
 from memloc.store.columns import RESERVED
+from memloc.store.provenance import sha256
+from memloc.study.schema_errors import Fault, explain
 
 Task = dict[str, Any]
 
@@ -188,9 +190,9 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 def _check(task: Task, file: Path) -> None:
     """Check against the schema and what a schema can't say; fill in defaults."""
-    error = jsonschema.exceptions.best_match(_validator().iter_errors(task))
-    if error is not None:
-        raise MemlocError(_explain(error, file))
+    said = explain(_validator().iter_errors(task), "workflow/schemas/task.schema.yaml", _special)
+    if said is not None:
+        raise MemlocError(f"{file}: {said}.")
     source = task["source"]
     source["files"] = {
         split: [files] if isinstance(files, str) else list(files)
@@ -203,32 +205,14 @@ def _check(task: Task, file: Path) -> None:
         check(task, file)
 
 
-def _explain(error: jsonschema.ValidationError, file: Path) -> str:
-    key = ".".join(str(part) for part in error.absolute_path) or "the file"
-    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = list(error.schema.get("properties", {}))
-        odd = [name for name in error.instance if name not in known]
-        close = difflib.get_close_matches(str(odd[0]), known, n=1) if odd else []
-        hint = f"Did you mean `{close[0]}`?" if close else f"Known keys: {', '.join(known)}."
-        return f"{file}: unknown key {', '.join(map(repr, odd))} in {key}. {hint}"
-    if error.validator == "minItems" and key == "labels":
+def _special(fault: Fault, key: str) -> str | None:
+    """What is said of faults that only a task file can have."""
+    if fault.validator == "minItems" and key == "labels":
         return (
-            f"{file}: labels has {len(error.instance)} entries ({error.instance}); "
-            "classification needs at least two classes. List every label name."
+            f"labels has {len(fault.instance)} entries ({fault.instance}); "
+            "classification needs at least two classes. List every label name"
         )
-    if error.validator == "type" and isinstance(error.instance, bool):
-        return (
-            f"{file}: {key}: {error.message}. YAML reads an unquoted yes, no, true or false as a "
-            'truth value; write it in quotes: "yes".'
-        )
-    if error.validator == "uniqueItems":
-        twice = sorted({str(item) for item in error.instance if error.instance.count(item) > 1})
-        return f"{file}: {key} lists {', '.join(twice)} twice. Name each once."
-    meaning = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
-    remedy = (
-        f" Meaning of the key: {meaning}" if meaning else " See workflow/schemas/task.schema.yaml."
-    )
-    return f"{file}: {key}: {error.message}.{remedy}"
+    return None
 
 
 def _check_source(task: Task, file: Path) -> None:
@@ -351,8 +335,7 @@ def _hash(path: str, _changed: int, _size: int) -> str:
         parts = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
         lines = (f"{Path(part).relative_to(path)} {_hash(part, *_stamp(part))}" for part in parts)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256(path)
 
 
 def _sorted(value: Any) -> Any:

@@ -5,7 +5,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from memloc.data.examples import Reading, check_pair, noisy_training
+from memloc.data.examples import Reading, check_same_tokenizer, noisy_training
 from memloc.localise.gradients.gradients import forgetting_gradients
 from memloc.localise.gradients.variants import COLUMNS, NORM_COLUMNS, gradient_weights
 from memloc.machine.device import device_name, pick_device, resolve_precision
@@ -36,7 +36,7 @@ def gradient_checkpoints(
     started = time.perf_counter()
     device = pick_device()
     precision = resolve_precision(precision, device)
-    check_pair([memorised, frozen])
+    check_same_tokenizer([memorised, frozen])
     train, pad_id = noisy_training(data, memorised, reading)
     frame, values = forgetting_gradients(
         load_finetuned(memorised).to(device),

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from memloc.data.examples import Reading, check_pair, noisy_training
+from memloc.data.examples import Reading, check_same_tokenizer, noisy_training
 from memloc.data.tokens import Examples
 from memloc.localise.probes.probing import Place, Probing, original_labels, probe_targets
 from memloc.localise.probes.stack import ProbeRecipe
@@ -39,7 +39,7 @@ def probe_checkpoints(
     started = time.perf_counter()
     device = pick_device()
     precision = resolve_precision(precision, device)
-    check_pair([memorised, frozen])
+    check_same_tokenizer([memorised, frozen])
     train, pad_id = noisy_training(data, memorised, reading)
     original = original_labels(data, train.index, reading.class_names)
     targets = probe_targets(train, original, len(reading.class_names))
