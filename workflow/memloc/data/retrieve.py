@@ -69,7 +69,10 @@ def read_source(task: Task, files: list[str]) -> tuple[dict[str, pd.DataFrame], 
 def _locate(
     task: Task, files: list[str], folder: Path
 ) -> tuple[dict[str, list[tuple[str, str]]], dict[str, Any]]:
-    """Where each split's files are: split -> [(name shown to people, path)]; and the source."""
+    """Where each split's files are, as split -> [(name shown to people, path)], and their source.
+
+    What has to be fetched is fetched, packages into `folder`.
+    """
     source = task["source"]
     wanted = source_files(task)
     names = [name for _, name in wanted]
@@ -125,15 +128,15 @@ def _check_hashes(task: Task, split: str, found: list[str]) -> None:
 
 
 def _compare(record: Path, facts: dict[str, Any]) -> list[str]:
-    """Say how this retrieval differs from an earlier one, and remember this one.
+    """Log and return how this retrieval differs from the last one; then record this one.
 
-    The record is no output of the rule, so that it survives a re-run's clean slate.
+    The record is not among the rule's outputs, because Snakemake removes those before a re-run.
     """
     now = {"files": facts["source"]["files"], "rows": facts["rows"]}
     if "commit" in facts["source"]:
         now["commit"] = facts["source"]["commit"]
     before = read_json(record) if record.exists() else now
-    # Files are told apart by name alone: the folder they were read from may have moved.
+    # Files are compared by name without folder: the folder they were read from may have moved.
     differences = [
         f"{key}: was {before.get(key)}, is {now.get(key)}"
         for key in sorted(set(before) | set(now))

@@ -25,7 +25,7 @@ SOURCE_KEYS = ("hub", "revision", "folder", "package", "inside")
 
 
 def read_numbers(config: Config, schema: str | Path) -> None:
-    """Turn texts into what they say, in place, where the schema wants no text.
+    """Replace texts by the values they spell, in place, wherever the schema wants no text.
 
     Snakemake reads ``--config training={epochs: 3}`` as the text "3", and YAML a bare 1e-5.
     """
@@ -43,7 +43,7 @@ def read_numbers(config: Config, schema: str | Path) -> None:
 
 
 def _leaves(fault: Fault) -> Iterator[Fault]:
-    """The fault itself, or those of the alternatives that it is made of."""
+    """The fault itself, or, where no alternative of several fits, the faults of each."""
     if not fault.context:
         yield fault
     for inner in fault.context or ():
@@ -51,7 +51,7 @@ def _leaves(fault: Fault) -> Iterator[Fault]:
 
 
 def _meant(text: str) -> Any:
-    """What YAML makes of a text; 1e-5, which YAML takes for a word, is a number too."""
+    """The value that YAML reads from a text; also numbers like 1e-5, which YAML reads as text."""
     value = yaml.safe_load(text)
     try:
         return float(value) if isinstance(value, str) else value
@@ -108,7 +108,7 @@ def check_ratio(ratio: float, task: str, natural: bool) -> None:
 
 
 def _check_kept_epochs(config: Config) -> None:
-    """Raise MemlocError for epochs to keep that a run doesn't have, or that one model overrides."""
+    """Raise MemlocError for kept epochs that a run never reaches, or that one model overrides."""
     kept = config["training"]["keep_epochs"]
     for model in config["models"]:
         own = config["model_sources"].get(model, {}).get("training", {})
@@ -127,7 +127,7 @@ def _check_kept_epochs(config: Config) -> None:
 
 
 def _check_control(config: Config) -> None:
-    """Raise MemlocError where the control setup contradicts itself, whatever the study's tasks."""
+    """Raise MemlocError where `control` contradicts itself, whether or not the study uses it."""
     control = config["control"]
     if control["tasks"] != "auto":
         try:

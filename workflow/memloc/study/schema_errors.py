@@ -6,9 +6,9 @@ Planning imports this module: no torch, no pandas.
 import difflib
 from collections.abc import Callable, Iterable
 
-import jsonschema
+from jsonschema import ValidationError as Fault
+from jsonschema.exceptions import best_match
 
-Fault = jsonschema.ValidationError
 Special = Callable[[Fault, str], str | None]
 
 
@@ -18,7 +18,7 @@ def explain(faults: Iterable[Fault], guide: str, special: Special) -> str | None
     `guide`: the file that shows or describes every key. `special` says what only this kind of file
     needs to have said of a fault and its key, or None.
     """
-    fault = jsonschema.exceptions.best_match(faults)
+    fault = best_match(faults)
     if fault is None:
         return None
     key = ".".join(str(part) for part in fault.absolute_path)

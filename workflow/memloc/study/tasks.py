@@ -36,13 +36,13 @@ def load_task(
     file's content with defaults filled in, plus ``name``, ``base`` (the name without -binary),
     ``file`` and ``folder``. Raises MemlocError naming file, key, value and remedy.
     """
-    folders = [Path(folder) for folder in folders]
-    file = _find(name, folders)
+    places = [Path(folder) for folder in folders]
+    file = _find(name, places)
     binary = file is None and name.endswith(BINARY)
     if binary:
-        file = _find(name.removesuffix(BINARY), folders)
+        file = _find(name.removesuffix(BINARY), places)
     if file is None:
-        raise _unknown(name, folders)
+        raise _unknown(name, places)
     task = _parse(file)
     _check(task, file)
     task |= {"name": name, "base": file.stem, "file": str(file), "folder": str(file.parent)}
@@ -59,8 +59,7 @@ def task_names(folders: Iterable[str | Path]) -> list[str]:
 def task_params(task: Task) -> Task:
     """What decides a task's rows, for a rule's params: no absolute paths, keys sorted.
 
-    Labels for figures and the category are left out, so that renaming a task in figures
-    retrieves nothing anew.
+    The task's label in figures and its category are left out: a new label retrieves nothing anew.
     """
     left_out = ("folder", "file", "label", "category")
     kept = {key: value for key, value in task.items() if key not in left_out}
@@ -81,7 +80,7 @@ def is_local(task: Task) -> bool:
 
 
 def source_files(task: Task) -> list[tuple[str, str]]:
-    """(split, file) of a task's source, in one order however the task file orders its splits."""
+    """(split, file) of a task's source, sorted by split, so that the task file's order is free."""
     files = task["source"]["files"]
     return [(split, file) for split in sorted(files) for file in files[split]]
 
@@ -112,7 +111,10 @@ def splits_needed(task: Task) -> list[str]:
 
 
 def alternatives(column: str) -> list[str]:
-    """``"text|sentence"`` names one column by either name; the first is what we call it."""
+    """The names that a column may have in the source: ``"text|sentence"`` accepts either.
+
+    memloc's own tables use the first.
+    """
     return [part.strip() for part in column.split("|")]
 
 
@@ -136,7 +138,7 @@ def as_text(value: Any) -> str:
 
 
 def label_map(task: Task) -> dict[str, str]:
-    """Raw label (as text) to label name; a name not listed as a raw value stands for itself."""
+    """Raw label (as text) to label name. Unless `label_values` says otherwise, names stay."""
     raw = task.get("label_values", {})
     given = {as_text(value): name for name, values in raw.items() for value in values}
     own = {as_text(name): name for name in task["all_labels"]}
