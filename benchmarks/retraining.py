@@ -28,10 +28,11 @@ from transformers import BertConfig, BertForSequenceClassification
 from common import machine, report, seconds
 from memloc.data.tokens import Examples, collate
 from memloc.localise.retrain.group import GroupRun, Recipe, Setup
+from memloc.localise.retrain.groups import group_windows
 from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel
 from memloc.machine.device import autocast, pick_device
-from memloc.machine.memory import group_windows, reuse_memory
+from memloc.machine.memory import reuse_memory
 from memloc.models.layers import find_layers
 from memloc.windows import Window, all_windows
 

@@ -1,7 +1,7 @@
 """Splits, subsets and perturbed labels: what the data seed decides (section 3; Table 1).
 
-One data seed fixes all of it for every model seed. The purposes (split, subset, labels) have
-streams of their own, so that e.g. another ratio leaves the split as it is.
+One data seed fixes them for all model seeds. Splits, subsets and labels are drawn from random
+streams of their own, so that another ratio, for example, leaves the split as it is.
 """
 
 import logging
@@ -33,7 +33,7 @@ def perturb_file(
     max_train: int | None = None,
     max_heldout: int | None = None,
 ) -> None:
-    """Write ``perturbed.parquet`` and its provenance from a retrieved table.
+    """Write ``perturbed.parquet`` and its record from a retrieved table.
 
     Columns: split (train, validation, test), index (row of the retrieved table), the texts,
     original_label, label, noisy. `share`: size of the training part where the source has one
@@ -42,7 +42,7 @@ def perturb_file(
     settings = {"ratio": None if natural else ratio, "data_seed": data_seed, "share": share}
     settings |= {"max_train": max_train, "max_heldout": max_heldout}
     frame = read_parquet(source).reset_index(names="index")
-    frame = split_rows(frame, share, data_seed, max_train, max_heldout)
+    frame = assign_splits(frame, share, data_seed, max_train, max_heldout)
     frame = _own_noise(frame, task) if natural else perturb(frame, labels, ratio, data_seed, task)
     frame = frame[["split", "index", *text_names(frame), "original_label", "label", "noisy"]]
     facts = describe(frame, labels)
@@ -60,7 +60,7 @@ def perturb_file(
 # --- splits --------------------------------------------------------------------------------
 
 
-def split_rows(
+def assign_splits(
     frame: pd.DataFrame,
     share: float | None,
     data_seed: int,
@@ -75,6 +75,7 @@ def split_rows(
     """
     if "all" in set(frame["split"]):
         order = _generator(data_seed, "split").permutation(len(frame))
+        assert share is not None, "a task file that reads one split gives its share"
         n_train = int(share * len(frame))
         train, heldout = order[:n_train], order[n_train:]
     else:

@@ -1,4 +1,4 @@
-"""What the inputs are like: results/tasks.tsv, sizes, noise, duplicates and lengths."""
+"""What the data sets are like: their sizes, noise, duplicates and lengths (results/tasks.tsv)."""
 
 import sys
 from pathlib import Path
@@ -52,7 +52,7 @@ def write_task_table(
 def task_facts(
     name: str, about: dict[str, Any], frame: pd.DataFrame, manifest: dict[str, Any]
 ) -> dict[str, Any]:
-    """The columns of a task that don't hang on a tokenizer."""
+    """The columns that are the same for every model's tokenizer."""
     facts = describe(frame, about["labels"])
     dropped = manifest["rows_dropped"]
     return {

@@ -40,8 +40,11 @@ class Examples:
 
 
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
-    """The folder's tokenizer, padding on the right with its own pad token, else its eos."""
-    # Without its files transformers makes up a tokenizer that knows no word.
+    """The folder's tokenizer, padding on the right with its own pad token, else its eos token.
+
+    Raises MemlocError where the folder has no tokenizer, or the tokenizer neither token.
+    """
+    # Where its files are missing, transformers makes up a tokenizer that knows no word.
     if not any(file for kind in TOKENIZER_FILES for file in Path(folder).glob(kind)):
         raise MemlocError(
             f"{folder}: there is no tokenizer ({', '.join(TOKENIZER_FILES)}); save the model's "
@@ -87,8 +90,8 @@ def encode_texts(
 def _plain_ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
     if not texts:
         return []
-    # Only decoding needs the special strings; as input they are words like any other. Long
-    # texts are ours to cut, so the tokenizer's own warning about them would mislead.
+    # In a data set's texts, strings such as "[SEP]" are words like any other. The tokenizer's
+    # warning about long texts would mislead (verbose): encode_texts cuts them.
     options = dict(add_special_tokens=False, split_special_tokens=True, verbose=False)
     return tokenizer(texts, return_attention_mask=False, **options)["input_ids"]
 

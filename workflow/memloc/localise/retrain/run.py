@@ -5,7 +5,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from memloc.data.examples import Reading, check_pair, noisy_training
+from memloc.data.examples import Reading, check_same_tokenizer, noisy_training
 from memloc.localise.retrain.group import Recipe, Setup
 from memloc.localise.retrain.retraining import Retraining
 from memloc.machine.device import device_name, pick_device, resolve_precision
@@ -38,7 +38,7 @@ def retrain_checkpoints(
     started = time.perf_counter()
     device = pick_device()
     precision = resolve_precision(precision, device)
-    check_pair([memorised, pretrained])
+    check_same_tokenizer([memorised, pretrained])
     model = load_finetuned(memorised)
     chosen = parse_windows(windows, len(find_layers(model)))
     training, pad_id = noisy_training(data, memorised, reading)
