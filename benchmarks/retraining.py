@@ -27,7 +27,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from common import machine, report, seconds
 from memloc.data.tokens import Examples, collate
-from memloc.localise.retrain.group import GroupRun, Recipe, Setup
+from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
 from memloc.localise.retrain.groups import group_windows
 from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel
@@ -39,7 +39,7 @@ from memloc.windows import Window, all_windows
 BATCH = 8
 OURS = "side by side"
 WARM_UP = 3  # steps until moments, gradients and freed memory are all in use again
-RECIPE = Recipe(5, 3e-5, BATCH, 0.1, 0.01, 1.0, train_head=False)
+RECIPE = RetrainingRecipe(5, 3e-5, BATCH, 0.1, 0.01, 1.0, train_head=False)
 
 
 def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:
@@ -153,7 +153,7 @@ class Task:
                 find_layers(self.pretrained),
                 windows,
                 self.examples,
-                Setup(1, 0, self.precision),
+                JobSettings(1, 0, self.precision),
                 RECIPE,
             )
             self.shared.model.train()

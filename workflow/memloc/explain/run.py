@@ -17,10 +17,10 @@ from memloc.explain.centroids import (
     centroid_events,
     centroid_table,
 )
-from memloc.explain.events import layers_of
+from memloc.explain.events import event_layers
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
+from memloc.localise.probes.classifiers import UNKNOWN
 from memloc.localise.probes.probing import original_labels
-from memloc.localise.probes.stack import UNKNOWN
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible, load_finetuned
 from memloc.models.pooled_states import room_for_states
@@ -98,7 +98,7 @@ def _classes(data: str | Path, train: Examples, reading: Reading) -> tuple[Class
 def _log(events: pd.DataFrame, n_examples: int) -> None:
     crossings = events[events["event"] == CROSSING]
     for source, part in crossings.groupby("source", sort=False):
-        happened, n_none, n_undefined = layers_of(part["layer"])
+        happened, n_none, n_undefined = event_layers(part["layer"])
         logger.info(
             "%d examples, layers %s: noisy ones cross at layer %s on average, in %d of %d pairs of "
             "classes%s",

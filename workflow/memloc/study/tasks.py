@@ -192,7 +192,9 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 def _check(task: Task, file: Path) -> None:
     """Check against the schema and what a schema can't say; fill in defaults."""
-    said = explain(_validator().iter_errors(task), "workflow/schemas/task.schema.yaml", _special)
+    said = explain(
+        _validator().iter_errors(task), "workflow/memloc/study/task.schema.yaml", _special
+    )
     if said is not None:
         raise MemlocError(f"{file}: {said}.")
     source = task["source"]

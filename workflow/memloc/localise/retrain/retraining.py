@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
 from memloc.localise.clean import draw_clean
-from memloc.localise.retrain.group import GroupRun, Recipe, Setup
+from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
 from memloc.localise.retrain.groups import WindowCost, budget_bytes, group_windows, kept_bytes
 from memloc.localise.retrain.store import Store
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
@@ -75,24 +75,24 @@ class Retraining:
         memorised: PreTrainedModel,
         pretrained: PreTrainedModel,
         train: Examples,
-        setup: Setup,
-        recipe: Recipe,
+        job: JobSettings,
+        recipe: RetrainingRecipe,
         heldout_seed: int,
         scratch: str | Path,
         identity: dict[str, Any],
     ):
         check_compatible(memorised, pretrained, "layer retraining")
-        self.setup, self.recipe = setup, recipe
+        self.job, self.recipe = job, recipe
         self.clean, self.evaluated = split_clean(train, heldout_seed)
-        self.shared = SharedModel(memorised, recipe.train_head, setup.seed)
+        self.shared = SharedModel(memorised, recipe.train_head, job.seed)
         self.initial: nn.ModuleList = find_layers(pretrained)
         self.store = Store(
             scratch,
             {
                 **identity,
                 "recipe": asdict(recipe),
-                "precision": setup.precision,
-                "seed": setup.seed,
+                "precision": job.precision,
+                "seed": job.seed,
                 "heldout_seed": heldout_seed,
                 "device": memorised.device.type,
             },
@@ -140,7 +140,7 @@ class Retraining:
                 "layer retraining: there are no noisy examples, so no memorisation error; "
                 "raise perturbation.ratio"
             )
-        pad_id, precision = self.setup.pad_id, self.setup.precision
+        pad_id, precision = self.job.pad_id, self.job.precision
         return memorised_share(self.shared.model, self.evaluated, pad_id, 64, precision)
 
     # --- groups that fit ---------------------------------------------------------------
@@ -162,13 +162,13 @@ class Retraining:
         return ([begun] if begun else []) + groups
 
     def _budget(self) -> float:
-        return budget_bytes(self.shared.model.device, self.setup.memory_mb)
+        return budget_bytes(self.shared.model.device, self.job.memory_mb)
 
     def _cost(self) -> WindowCost:
         """What a window costs, measured on the longest batch there will be."""
         longest = sorted(self.clean.ids, key=len)[-self.recipe.batch_size :]
-        inputs = collate(longest, self.setup.pad_id, self.shared.model.device)
-        with autocast(self.setup.precision, self.shared.model.device):
+        inputs = collate(longest, self.job.pad_id, self.shared.model.device)
+        with autocast(self.job.precision, self.shared.model.device):
             cost = measure_cost(self.shared, self.initial, inputs)
         logger.info(
             "a layer of a window takes %.1f MB to train and %.1f MB of activations",
@@ -181,7 +181,7 @@ class Retraining:
         """Retrain one group and store its results; False when the device's memory ran out."""
         device = self.shared.model.device
         try:
-            run = GroupRun(self.shared, self.initial, group, self.clean, self.setup, self.recipe)
+            run = GroupRun(self.shared, self.initial, group, self.clean, self.job, self.recipe)
             run.train(self.store, after_epoch)
             kept = run.kept(self.evaluated)
         except (RuntimeError, MemoryError) as error:

@@ -15,8 +15,8 @@ from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
-from memloc.localise.retrain.folded import Folded, Unfoldable
-from memloc.localise.retrain.folded_layers import can_fold, can_pick, run_folded, run_mapped
+from memloc.localise.retrain.folding import Folded, Unfoldable
+from memloc.localise.retrain.layer_copies import can_fold, can_pick, run_folded, run_mapped
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers, freeze_embeddings
 from memloc.models.pooled_states import TokensOf, pooled_tokens

@@ -1,9 +1,10 @@
-"""Copies of a layer that own their weights, run as one: the window axis folded into the batch.
+"""The rules by which copies of a layer, each with weights of its own, run as one layer call.
 
-Inside `Folded`, an unmodified layer sees (copies * rows, tokens, width) and its own parameters.
-Where its forward pass uses a parameter, the stack of the copies' parameters (copies, ...) takes
-its place: one batched matrix product instead of one product per copy. Attention goes on as one
-large batch, so fused kernels still serve it. Dropout gives every copy the same mask.
+The axis of the copies is folded into the batch: inside `Folded`, an unmodified layer sees
+(copies * rows, tokens, width) and its own parameters. Where its forward pass uses a parameter, the
+stack of the copies' parameters (copies, ...) takes its place: one batched matrix product instead of
+one product per copy. Attention goes on as one large batch, so fused kernels still serve it. Dropout
+gives every copy the same mask.
 
 A parameter used in a way that no rule here covers raises Unfoldable.
 """

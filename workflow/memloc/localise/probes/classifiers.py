@@ -1,4 +1,4 @@
-"""Many small classifiers trained side by side: one set of batched products per step for all.
+"""The probes themselves: many small classifiers, trained side by side by the same batched products.
 
 A stack holds the probes of several places (a layer of a model) x probe seeds x label kinds. All
 kinds of a place and seed read the same inputs in the same order with the same dropout, so their

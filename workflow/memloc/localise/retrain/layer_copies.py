@@ -1,7 +1,7 @@
-"""Copies of a model's layer run at once: folded, or by vmap where a layer can't be folded.
+"""Copies of one layer of a model, sent through at once: folded if possible, else by vmap.
 
-`can_fold` tries a layer out, so an architecture that `stacked` has no rules for isn't computed
-wrongly but by torch.func.vmap: slower, for any differentiable layer.
+`can_fold` tries a layer out. So a layer that `folding` has no rules for isn't computed wrongly: it
+goes by torch.func.vmap, which is slower and takes any differentiable layer.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from memloc.localise.retrain.dropout import Masks
-from memloc.localise.retrain.folded import Folded, Unfoldable
+from memloc.localise.retrain.folding import Folded, Unfoldable
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import toy_inputs
 
