@@ -29,6 +29,8 @@ from memloc.errors import MemlocError
 from memloc.store.fingerprint import fingerprint
 from memloc.study.tasks import load_task, local_files, task_params
 
+planning.claim_folder(workflow)  # before anything else is read
+
 SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 try:
     settings.read_numbers(config, SCHEMA)
