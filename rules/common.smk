@@ -38,6 +38,8 @@ from memloc.windows import parse_windows
 from predictions import Predictions
 from readable import Readable, readable
 
+planning.claim_folder(workflow)  # before anything else is read
+
 SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 readable(read_numbers)(config, SCHEMA)
 readable(check_config)(config, SCHEMA)
