@@ -12,6 +12,7 @@ multiplied up; it is handed the tokenised examples, and batches them as ours.
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def largest_difference(tables, cells, found, names) -> float:
     return worst
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--width", type=int, default=384)
@@ -119,7 +120,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=6)
     parser.add_argument("--cells", type=int, default=6)
     parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     device = pick_device()
     examples, classes = task(options.rows, options.tokens, options.classes)
     every = list(

@@ -1,4 +1,7 @@
-"""What every benchmark shares: the machine in words, medians, ratios."""
+"""What every benchmark shares: the machine in words, medians, ratios.
+
+Without memloc installed, start benchmarks with PYTHONPATH=workflow.
+"""
 
 import os
 import platform

@@ -16,23 +16,30 @@ peak is what a large matrix product of the same precision reaches in this run.
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import torch
 
 import common
-import gradients
 import probing
 import retraining
 from memloc.data.tokens import Examples, collate
+from memloc.localise.gradients.gradients import mean_gradient, train_only_layers
 from memloc.localise.swap import Swapper
 from memloc.machine.device import autocast, pick_device
 from memloc.models.layers import freeze_embeddings
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 from swapping import build, one_at_a_time
 
-REAL = SimpleNamespace(layers=12, width=768, rows=8, tokens=64, steps=30, examples=512, probed=1000)
-TINY = SimpleNamespace(layers=2, width=64, rows=2, tokens=8, steps=2, examples=8, probed=200)
+REAL = SimpleNamespace(
+    layers=12, width=768, rows=8, tokens=64, steps=30, examples=512, retrained=5,
+    probes="--examples 1000 --epochs 4 --sample 3",
+)  # fmt: skip
+TINY = SimpleNamespace(
+    layers=2, width=64, rows=2, tokens=8, steps=2, examples=8, retrained=1,
+    probes="--examples 100 --epochs 2 --sample 1 --repeats 1 --threads 1",
+)  # fmt: skip
 
 
 def forward_flops(size: SimpleNamespace, rows: int, layers: float) -> float:
@@ -99,7 +106,7 @@ def time_retraining(size: SimpleNamespace, device: torch.device, precision: str)
         layers=size.layers,
         width=size.width,
         tokens=size.tokens,
-        steps=min(size.steps, 5),
+        steps=size.retrained,
         every=max(1, size.layers // 2),
         memory_gb=0.85 * free / 1e9,
         precision=precision,
@@ -118,32 +125,27 @@ def time_retraining(size: SimpleNamespace, device: torch.device, precision: str)
 def time_gradients(size: SimpleNamespace, device: torch.device, precision: str, top: float) -> None:
     model = build(size.layers, size.width, 1).to(device)
     chosen = examples(size, size.examples)
-    gradients.train_only_layers(model)
+    train_only_layers(model)
     few = chosen.select(torch.arange(max(1, size.examples // 8)))
-
-    def ours() -> None:
-        gradients.add_mean_gradient(model, chosen, 1.0, 0, 4096, precision, "loss")
-
-    def apart() -> None:
-        for row in range(len(few)):
-            one = few.select(torch.tensor([row]))
-            gradients.add_mean_gradient(model, one, 1.0 / len(few), 0, 1, precision, "loss")
-
-    medians = common.compare({"batches": ours, "one example at a time": apart})
+    ways = {
+        "batches": lambda: mean_gradient(model, chosen, 0, 4096, precision, "loss"),
+        # a batch of at most one token holds one example
+        "one example at a time": lambda: mean_gradient(model, few, 0, 1, precision, "loss"),
+    }
+    medians = common.compare(ways)
     scale = {"one example at a time": len(chosen) / len(few)}
     common.report(f"  gradients of {len(chosen)} examples", medians, "batches", scale)
     show("batches", medians["batches"], 3 * forward_flops(size, len(chosen), size.layers), top)
 
 
 def time_probes(size: SimpleNamespace, device: torch.device) -> None:
-    options = ["--width", str(size.width), "--examples", str(size.probed), "--sample", "3"]
-    probing.main([*options, "--epochs", "4", "--device", device.type])
+    probing.main(f"{size.probes} --width {size.width} --device {device.type}".split())
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tiny", action="store_true")
-    size = TINY if parser.parse_args().tiny else REAL
+    size = TINY if parser.parse_args(arguments).tiny else REAL
     device = pick_device()
     print(common.machine(device))
     for precision in ("float32", "bfloat16"):

@@ -9,6 +9,7 @@ Random weights of BERT's shape.
 """
 
 import argparse
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -31,7 +32,7 @@ def one_at_a_time(model, examples, add_up):
             total.add_(parameter.grad)
 
 
-def main():
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=384)
@@ -40,7 +41,7 @@ def main():
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     torch.set_num_threads(chosen.threads)
     torch.manual_seed(0)
     config = BertConfig(

@@ -8,6 +8,7 @@ such small products. It trains a sample of the probes; its time is scaled to all
 """
 
 import argparse
+from collections.abc import Sequence
 
 import torch
 from sklearn.metrics import f1_score
@@ -61,13 +62,14 @@ def one_at_a_time(targets, states, kind, seed, recipe):
         return f1_score(parts["test"][1], model.eval()(parts["test"][0]).argmax(-1), **options)
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sample", type=int, default=6, help="probes trained one at a time")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(chosen.threads)
@@ -96,7 +98,7 @@ def main(arguments=None):
             one_at_a_time(targets, states[layer], kind, seed, recipe)
         torch.set_num_threads(chosen.threads)
 
-    medians = common.compare({"together (ours)": together, "one at a time": apart})
+    medians = common.compare({"together (ours)": together, "one at a time": apart}, chosen.repeats)
     print(common.machine(device))
     common.report(
         f"{len(probes)} probes, width {chosen.width}, {n} examples, {chosen.epochs} epochs "

@@ -20,6 +20,7 @@ import argparse
 import copy
 import resource
 import statistics
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -168,7 +169,7 @@ class Task:
             run.step(rows)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--width", type=int, default=384)
@@ -179,7 +180,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory-gb", type=float, default=14.0)
     parser.add_argument("--vmap", action="store_true", help="time torch.func.vmap as well")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     reuse_memory()  # all ways gain from it
     task = Task(options)
     ways = {

@@ -8,6 +8,7 @@ in float32 and, where the processor multiplies it in hardware, in bfloat16.
 """
 
 import argparse
+from collections.abc import Sequence
 
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -46,13 +47,13 @@ def one_at_a_time(memorised, original, inputs) -> dict:
     return logits
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--rows", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=24)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     device = pick_device()
     memorised, original = (build(options.layers, options.width, s).to(device) for s in (1, 2))
     ids = torch.randint(1000, 20000, (options.rows, options.tokens), device=device)

@@ -34,14 +34,14 @@ COLUMNS = {
 ALL = "all"  # models
 
 
-def accuracy_at(scores: Sequence[float], right: Collection[int], k: int) -> float:
+def accuracy_at(scores: Sequence[float] | np.ndarray, right: Collection[int], k: int) -> float:
     """accuracy@k of scores of layers 1..L, `right` being the numbers of the right ones."""
-    scores = np.asarray(scores, dtype=float)
-    if np.isnan(scores).any():
+    values = np.asarray(scores, dtype=float)
+    if np.isnan(values).any():
         return float("nan")
-    hits = np.array([layer in right for layer in range(1, len(scores) + 1)])
-    last = np.sort(scores)[-k]
-    above, tied = scores > last, scores == last
+    hits = np.array([layer in right for layer in range(1, len(values) + 1)])
+    last = np.sort(values)[-k]
+    above, tied = values > last, values == last
     places = k - above.sum()
     return float((hits[above].sum() + places * hits[tied].mean()) / k)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from memloc.control.two_tasks import HISTORY, Auxiliary, TwoTasks, attach_head, training_accuracy
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
-from memloc.models.load import load_pretrained
+from memloc.models.load import load_pretrained, on_device
 from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
 from memloc.store.provenance import sha256
@@ -131,8 +131,8 @@ def train_control(
             pretrained, auxiliary_reading.class_names, derive(seed, "auxiliary")
         )
         run = TwoTasks(
-            model.to(record.device),
-            attach_head(model, second).to(record.device),
+            on_device(model, record.device),
+            on_device(attach_head(model, second), record.device),
             setting.pair,
             Auxiliary(other, setting.auxiliary_learning_rate),
             corpus,

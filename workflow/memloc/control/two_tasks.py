@@ -10,6 +10,7 @@ task. In the frozen counterpart the task trains its head alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -66,8 +67,8 @@ class TwoTasks(FineTuning):
         other: PreTrainedModel,
         pair: Sequence[int],
         auxiliary: Auxiliary,
-        *arguments,
-        **keywords,
+        *arguments: Any,
+        **keywords: Any,
     ):
         train_only(model, pair)
         super().__init__(model, *arguments, **keywords)

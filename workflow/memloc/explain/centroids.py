@@ -8,6 +8,7 @@ row, for an encoder pools a token there that is the same in every text. Imports 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -95,7 +96,7 @@ def layer_rows(states: np.ndarray, classes: Classes) -> Iterator[dict]:
             "clean_b": projector.members[b],
             "noisy": np.flatnonzero(classes.moved(a, b)),
         }
-        found = {"class_a": classes.names[a], "class_b": classes.names[b]}
+        found: dict[str, Any] = {"class_a": classes.names[a], "class_b": classes.names[b]}
         for group, members in rows.items():
             places = projector.places(a, b, members)
             numbers = (

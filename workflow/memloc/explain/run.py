@@ -22,7 +22,7 @@ from memloc.explain.mixtures import Mixer, half_choices, mixed_states
 from memloc.localise.probes.classifiers import UNKNOWN
 from memloc.localise.probes.probing import original_labels
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned
+from memloc.models.load import check_compatible, load_finetuned, on_device
 from memloc.models.pooled_states import room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
@@ -46,7 +46,7 @@ def run(
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
     classes, unplaced = _classes(inputs["data"], train, reading)
     model, theirs = (
-        load_finetuned(inputs[name]).to(record.device) for name in ("theta_M2", "theta_O")
+        on_device(load_finetuned(inputs[name]), record.device) for name in ("theta_M2", "theta_O")
     )
     check_compatible(model, theirs, "centroid analysis")
     n_layers, width = len(find_layers(model)), model.config.hidden_size

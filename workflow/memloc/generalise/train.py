@@ -16,7 +16,7 @@ from memloc.data.examples import Reading
 from memloc.data.tokens import Examples, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.models.layers import freeze_embeddings
-from memloc.models.load import load_pretrained
+from memloc.models.load import load_pretrained, on_device
 from memloc.models.predict import predict_logits
 from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
@@ -91,7 +91,7 @@ def train_half(
     freeze_embeddings(model)
     _require_room(model, half.scratch)
     identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
-    model = model.to(record.device)
+    on_device(model, record.device)
     run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
     outcome = run.run()
     probability = target_probability(model, examples, corpus.pad_id, computing)

@@ -35,7 +35,7 @@ from transformers import PreTrainedModel
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import measure
 from memloc.models.layer_stack import LayerStack
-from memloc.models.load import load_finetuned
+from memloc.models.load import load_finetuned, on_device
 from memloc.windows import Window
 
 
@@ -80,6 +80,6 @@ def run(
     """
 
     def patcher(model: PreTrainedModel) -> Swapper:
-        return Patcher(model, load_finetuned(inputs["theta_O"]).to(model.device))
+        return Patcher(model, on_device(load_finetuned(inputs["theta_O"]), model.device))
 
     measure(inputs, outputs, settings, batch_tokens, patcher)

@@ -27,7 +27,7 @@ from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import measure
-from memloc.models.load import load_finetuned, load_pretrained
+from memloc.models.load import load_finetuned, load_pretrained, on_device
 
 POINTS = {"pretrained": "theta_P", "memorised": "theta_M1"}
 
@@ -63,6 +63,6 @@ def run(
 
     def rewinder(model: PreTrainedModel) -> Swapper:
         donor = load_point(inputs[POINTS[point]], point, reading, settings["seed"])
-        return Rewinder(model, donor.to(model.device))
+        return Rewinder(model, on_device(donor, model.device))
 
     measure(inputs, outputs, settings, batch_tokens, rewinder)

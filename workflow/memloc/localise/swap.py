@@ -16,7 +16,7 @@ from memloc.localise.sweep import SweepResult, measure, window_errors
 from memloc.models.blocks import keep_component
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned
+from memloc.models.load import check_compatible, load_finetuned, on_device
 from memloc.windows import Window, all_windows
 
 ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations
@@ -40,7 +40,9 @@ class Swapper:
     def sweep(self, inputs: dict[str, torch.Tensor]) -> dict[Window, torch.Tensor]:
         """Logits (rows, classes) of every window for one batch."""
         entry = self.stack.enter(inputs)
-        prefix, open_, closed = entry.hidden, [], []
+        prefix = entry.hidden
+        open_: list[torch.Tensor] = []
+        closed: list[torch.Tensor] = []
         open_names: list[Window] = []
         closed_names: list[Window] = []
         for number, theirs in enumerate(self.original, start=1):
@@ -106,7 +108,7 @@ def run(
     """
 
     def swapper(model: PreTrainedModel) -> Swapper:
-        theirs = load_finetuned(inputs["theta_O"]).to(model.device)
+        theirs = on_device(load_finetuned(inputs["theta_O"]), model.device)
         keep_component(theirs, model, settings["component"])
         return Swapper(model, theirs)
 

@@ -18,7 +18,7 @@ from memloc.data.tokens import Examples, token_batches
 from memloc.localise.clean import draw_clean
 from memloc.machine.device import autocast
 from memloc.models.layer_stack import LayerStack
-from memloc.models.load import load_finetuned
+from memloc.models.load import load_finetuned, on_device
 from memloc.models.predict import memorised_examples, share_of
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import COLUMNS, write_parquet, write_tsv
@@ -118,7 +118,7 @@ def measure(
     reading = Reading(**settings["reading"])
     training, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
     chosen = choose_examples(training, settings["clean_examples"], settings["seed"])
-    model = load_finetuned(inputs["theta_M2"]).to(record.device)
+    model = on_device(load_finetuned(inputs["theta_M2"]), record.device)
     before = memorised_examples(model, chosen, pad_id, 64, record.precision)
     share = share_of(before)
     sweep = sweep_of(model)

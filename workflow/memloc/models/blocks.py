@@ -71,7 +71,10 @@ def components(model: PreTrainedModel) -> list[dict[str, set[str]]]:
     return found
 
 
-def _parts(layer: nn.Module, calls: dict[nn.Module, Call], width: int, what: str):
+def _parts(
+    layer: nn.Module, calls: dict[nn.Module, Call], width: int, what: str
+) -> dict[str, set[str]]:
+    """Names of one layer's parameters by component; `what` names the layer in errors."""
     matrices = {name for name, parameter in layer.named_parameters() if parameter.dim() > 1}
     norms = _norms(layer, width)
     name = _attention(layer, calls, matrices, what)

@@ -130,7 +130,9 @@ class LayerStack:
         for rows in (2, 3):
             seen: list[list[Any]] = []
 
-            def note(_: nn.Module, args: tuple, kwargs: dict, out: Any, seen=seen) -> None:
+            def note(
+                _: nn.Module, args: tuple, kwargs: dict, out: Any, seen: list[list[Any]] = seen
+            ) -> None:
                 leaves, _spec = tree_flatten((args[1:], kwargs))
                 seen.append([getattr(leaf, "shape", None) for leaf in leaves])
                 returned.append(out)

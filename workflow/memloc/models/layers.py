@@ -39,6 +39,11 @@ def layer_parameter_count(model: PreTrainedModel) -> int:
     return _size(find_layers(model)[0])
 
 
+def class_count(model: PreTrainedModel) -> int:
+    """How many classes the head tells apart."""
+    return model.config.num_labels or 0
+
+
 def head_names(model: PreTrainedModel) -> set[str]:
     """Names of the head's parameters: those outside the base model."""
     prefix = f"{model.base_model_prefix}."

@@ -61,8 +61,8 @@ def _renew_head(model: PreTrainedModel) -> None:
             nn.init.normal_(module.weight, std=spread)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-        elif hasattr(module, "reset_parameters"):
-            module.reset_parameters()
+        elif (reset := getattr(module, "reset_parameters", None)) is not None:
+            reset()
 
 
 def load_finetuned(folder: str | Path) -> PreTrainedModel:
@@ -74,6 +74,12 @@ def load_finetuned(folder: str | Path) -> PreTrainedModel:
         missing = sorted(report["missing_keys"])[:5]
         raise MemlocError(f"{folder}: not a fine-tuned checkpoint, it lacks {', '.join(missing)}")
     return _prepare(model, folder)
+
+
+def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedModel:
+    """The model, moved to a device."""
+    nn.Module.to(model, device)  # transformers' own wrapper of it hides its types
+    return model
 
 
 def _prepare(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:

@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, batches_by_length, padded_batches
 from memloc.machine.device import autocast
+from memloc.models.layers import class_count
 from memloc.study.thresholds import MEMORISED_SHARE
 
 logger = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ def predict_logits(
     """Logits (n, classes), float32 on the CPU, in the order of `examples`; evaluation mode."""
     was_training = model.training
     model.eval()
-    logits = torch.empty(len(examples), model.config.num_labels)
+    logits = torch.empty(len(examples), class_count(model))
     batches = batches_by_length(examples.ids, batch_size)
     for rows, inputs in padded_batches(examples, batches, pad_id, model.device):
         with autocast(precision, model.device):

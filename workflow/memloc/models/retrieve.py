@@ -1,6 +1,7 @@
 """Pre-trained models, retrieved once into a folder that any from_pretrained reads."""
 
 import shutil
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def _from_package(source: dict[str, Any]) -> Path:
     return folder
 
 
-def _unwanted(origin: Path):
+def _unwanted(origin: Path) -> Callable[..., set[str]]:
     """Pickles beside safetensors, weights of other frameworks and hidden files stay behind."""
     safe = any(origin.glob(SAFE))
     others = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", ".*", "onnx", "openvino"]
@@ -107,7 +108,8 @@ def _describe(folder: Path, source: dict[str, Any]) -> dict[str, Any]:
         raise MemlocError(f"model {origin}: {str(error).replace(f'{folder}: ', '')}") from None
     except SafetensorError as error:
         raise MemlocError(f"model {origin}: its weights can't be read: {error}") from None
-    rows = model.get_input_embeddings().num_embeddings
+    embeddings: Any = model.get_input_embeddings()
+    rows = embeddings.num_embeddings
     if n_tokens > rows:
         raise MemlocError(
             f"model {origin}: its tokenizer has {n_tokens} tokens, its embeddings {rows} rows; "

@@ -14,7 +14,7 @@ from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
 from memloc.machine.device import pick_device
 from memloc.models.layers import freeze_all_but_head, freeze_embeddings
-from memloc.models.load import checkpoint_digest, load_pretrained, weights_hash
+from memloc.models.load import checkpoint_digest, load_pretrained, on_device, weights_hash
 from memloc.models.run_record import RunRecord
 from memloc.store.files import atomic, require_space, write_json
 from memloc.store.provenance import provenance, sha256, versions, write_provenance
@@ -70,7 +70,7 @@ def fine_tune(
     identity = identity_of(data, pretrained, labels, reading, code)
     identity["trained"] = [name for name, p in model.named_parameters() if p.requires_grad]
     run = FineTuning(
-        model.to(record.device),
+        on_device(model, record.device),
         corpus,
         recipe,
         computing,

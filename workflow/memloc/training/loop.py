@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
+from memloc.models.layers import class_count
 from memloc.models.predict import accuracy, macro_f1, predict_logits
 from memloc.seeds import derive
 from memloc.store.drafts import remove_scratch, settle
@@ -157,7 +158,7 @@ class FineTuning:
         train, validation = self.corpus.train, self.corpus.validation
         correct = self._predict(train) == train.labels
         held_out = self._predict(validation)
-        classes = self.model.config.num_labels
+        classes = class_count(self.model)
         threshold = self.recipe.memorised_above
         self._reached = threshold is not None and accuracy(correct) > threshold
         return {

@@ -7,7 +7,7 @@ from typing import Any
 from memloc.data.examples import Reading, noisy_training
 from memloc.localise.gradients.gradients import forgetting_gradients
 from memloc.localise.gradients.variants import COLUMNS, NORM_COLUMNS, gradient_weights
-from memloc.models.load import load_finetuned
+from memloc.models.load import load_finetuned, on_device
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
@@ -29,8 +29,8 @@ def run(
     reading = Reading(**settings["reading"])
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M1"], reading)
     table, norms = forgetting_gradients(
-        load_finetuned(inputs["theta_M1"]).to(record.device),
-        load_finetuned(inputs["theta_F"]).to(record.device),
+        on_device(load_finetuned(inputs["theta_M1"]), record.device),
+        on_device(load_finetuned(inputs["theta_F"]), record.device),
         train,
         pad_id,
         batch_tokens,

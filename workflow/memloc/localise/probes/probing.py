@@ -332,7 +332,7 @@ class _Group:
 
 
 @contextmanager
-def _each_in_a_thread(device: torch.device) -> Iterator[Callable[..., None]]:
+def _each_in_a_thread(device: torch.device) -> Iterator[Callable[..., list]]:
     """``each(work, items)``: on a CPU a thread per core works off the items.
 
     A step's products are too small to be shared by cores, which would mostly wait for each other.

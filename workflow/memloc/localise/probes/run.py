@@ -9,7 +9,7 @@ from memloc.localise.probes.classifiers import ProbeRecipe
 from memloc.localise.probes.probing import Place, Probing, original_labels, probe_targets
 from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_weights
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned
+from memloc.models.load import check_compatible, load_finetuned, on_device
 from memloc.models.pooled_states import pooled_states, room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
@@ -43,9 +43,9 @@ def run(
         room_for_states(2, *size, settings["states"]) as theirs,
     ):
         for source, room in ((model, ours), (baseline, theirs)):
-            source.to(record.device)
+            on_device(source, record.device)
             pooled_states(source, train, pad_id, batch_tokens, record.precision, room)
-            source.to("cpu")  # probes have the device to themselves
+            on_device(source, "cpu")  # probes have the device to themselves
         logger.info("hidden states of %d examples read in %.1f s", len(train), record.seconds)
         del model, baseline, source
         places = [Place(MEMORISED, layer, ours[layer]) for layer in range(n_layers + 1)]

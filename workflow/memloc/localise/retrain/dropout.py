@@ -22,7 +22,8 @@ class Masks:
 
     def begin(self, step: int) -> None:
         """Start a step: forget the last one's masks."""
-        self._step, self._drawn = step, {}
+        self._step = step
+        self._drawn: dict[int, list[Tensor]] = {}
         self.enter(0)
 
     def enter(self, stage: int) -> None:

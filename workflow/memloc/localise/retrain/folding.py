@@ -39,7 +39,9 @@ class Folded(TorchFunctionMode):
         self.copies, self.stacks, self.masks = copies, stacks, masks
         self.wanted, self._attended = wanted, False
 
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None):
+    def __torch_function__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None
+    ) -> Any:
         kwargs = kwargs or {}
         rule = RULES.get(func)
         if rule is not None:
@@ -77,13 +79,13 @@ class Folded(TorchFunctionMode):
         self, x: Tensor, weight: Tensor, stack: Tensor | None, bias: Tensor | None
     ) -> Tensor:
         rows = x.reshape(self.copies, -1, x.shape[-1])
-        if not self._picks:
-            return self._stacked_product(rows, stack, bias).view(*x.shape[:-1], -1)
-        picked = _Pick.apply(rows, self.wanted)
+        picked = _Pick.apply(rows, self.wanted) if self._picks else rows
         if stack is None:
             result = F.linear(picked, weight, bias)
         else:
             result = self._stacked_product(picked, stack, bias)
+        if not self._picks:
+            return result.view(*x.shape[:-1], -1)
         return _Place.apply(result, self.wanted, rows.shape[1]).view(*x.shape[:-1], -1)
 
     def _stacked_product(self, rows: Tensor, stack: Tensor, bias: Tensor | None) -> Tensor:
@@ -107,7 +109,7 @@ class Folded(TorchFunctionMode):
         bias: Tensor | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
-        if id(weight) not in self.stacks:
+        if weight is None or id(weight) not in self.stacks:
             return F.layer_norm(x, shape, weight, bias, eps)
         normal = F.layer_norm(x, shape, None, None, eps).reshape(self.copies, -1, x.shape[-1])
         scaled = normal * self._own(weight)[:, None]

@@ -180,6 +180,7 @@ class Retraining:
     def _retrain(self, group: list[Window], after_epoch: Callable[[int], None]) -> bool:
         """Retrain one group and store its results; False when the device's memory ran out."""
         device = self.shared.model.device
+        run: GroupRun | None = None
         try:
             run = GroupRun(self.shared, self.initial, group, self.clean, self.job, self.recipe)
             run.train(self.store, after_epoch)
@@ -218,13 +219,13 @@ def measure_cost(
 ) -> WindowCost:
     """What a window costs when it trains on batches like `inputs`, seen in a forward pass."""
     model, n_layers = shared.model, shared.n_layers
-    probe = WindowVariants(shared, initial, [(1, n_layers)])
+    whole = WindowVariants(shared, initial, [(1, n_layers)])
     model.train()
     kept = kept_bytes(
-        partial(probe.logits, inputs), [*probe.parameters().values(), *model.parameters()]
+        partial(whole.logits, inputs), [*whole.parameters().values(), *model.parameters()]
     )
     model.eval()
-    tail = sum(stack.numel() for stack in probe.tail.values())
-    probe = None
+    tail = sum(stack.numel() for stack in whole.tail.values())
+    del whole
     release(model.device)
     return WindowCost(n_layers, layer_parameter_count(model), tail, kept / n_layers)

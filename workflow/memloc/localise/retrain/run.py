@@ -8,7 +8,13 @@ from memloc.data.examples import Reading, noisy_training
 from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
 from memloc.models.layers import find_layers
-from memloc.models.load import checkpoint_digest, load_finetuned, load_pretrained, weights_hash
+from memloc.models.load import (
+    checkpoint_digest,
+    load_finetuned,
+    load_pretrained,
+    on_device,
+    weights_hash,
+)
 from memloc.models.run_record import RunRecord
 from memloc.store.provenance import sha256, versions
 from memloc.store.tables import COLUMNS, write_parquet, write_tsv
@@ -39,8 +45,8 @@ def retrain_checkpoints(
     chosen = parse_windows(windows, len(find_layers(model)))
     training, pad_id = noisy_training(data, memorised, reading)
     job = Retraining(
-        model.to(record.device),
-        load_pretrained(pretrained, reading.class_names, seed).to(record.device),
+        on_device(model, record.device),
+        on_device(load_pretrained(pretrained, reading.class_names, seed), record.device),
         training,
         JobSettings(seed, pad_id, record.precision, memory_mb),
         recipe,

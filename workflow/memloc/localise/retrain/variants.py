@@ -143,8 +143,8 @@ class WindowVariants:
         if own and not shared.folds:
             after = run_mapped(*passing)
         else:
-            last = number == shared.n_layers and shared.read is not None
-            after = run_folded(*passing, wanted=shared.read(entry.inputs) if last else None)
+            read = shared.read if number == shared.n_layers else None
+            after = run_folded(*passing, wanted=read(entry.inputs) if read else None)
         return dict(zip(states, after.split(entry.rows), strict=True))
 
     def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:

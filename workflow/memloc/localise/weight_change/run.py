@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 def layer_changes(
     model: PreTrainedModel, reference: PreTrainedModel, name: str
-) -> list[dict[str, float]]:
+) -> list[dict[str, Any]]:
     """A row per layer: its L2 distance from the reference `name`, absolute and relative.
 
     Sums are taken in double precision. Raises MemlocError for a reference layer of zeros.
