@@ -5,7 +5,8 @@ BERT-like random weights, a 6-class task, theta_M2 as trained and with either ha
 from theta_O. The obvious way runs a few of its layer x pair x mixture cells, whose mean time is
 multiplied up; it is handed the tokenised examples, and batches them as ours.
 
-    python benchmarks/centroids.py [--layers 6] [--width 384] [--rows 600] [--tokens 24]
+    PYTHONPATH=workflow python benchmarks/centroids.py [--layers 6] [--width 384] [--rows 600]
+        [--tokens 24]
         [--classes 6] [--cells 6]
 """
 

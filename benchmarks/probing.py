@@ -4,7 +4,7 @@ One at a time is a plain module with torch's own AdamW and dropout, its states i
 scored by scikit-learn, as anyone would write it; it uses one thread, for a second one slows
 such small products. It trains a sample of the probes; its time is scaled to all of them.
 
-    python benchmarks/probing.py [--width 384] [--threads 2]
+    PYTHONPATH=workflow python benchmarks/probing.py [--width 384] [--threads 2]
 """
 
 import argparse

@@ -3,7 +3,8 @@
 12-layer BERT-size random weights, 32 examples of 24 tokens; prints both times and the ratio,
 in float32 and, where the processor multiplies it in hardware, in bfloat16.
 
-    python benchmarks/swapping.py [--layers 12] [--width 768] [--rows 32] [--tokens 24]
+    PYTHONPATH=workflow python benchmarks/swapping.py [--layers 12] [--width 768] [--rows 32]
+        [--tokens 24]
 """
 
 import argparse

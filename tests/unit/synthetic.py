@@ -16,8 +16,10 @@ from memloc.localise.weights import normalise
 from memloc.report.page import write_report
 from memloc.store.files import write_json
 from memloc.store.tables import write_tsv
+from memloc.study.figures import KINDS
 from memloc.summary.correlations import correlations
-from memloc.summary.weights import TECHNIQUES, Run, summarise_runs, summarise_training
+from memloc.summary.training import summarise_training
+from memloc.summary.weights import TECHNIQUES, Run, summarise_runs
 from memloc.windows import all_windows
 
 TEMPLATES = Path(__file__).parents[2] / "workflow" / "report"
@@ -229,6 +231,6 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
     for kind, chosen, inputs, keys in wanted:
         name = "_".join([kind, *chosen.values()])
         pdf, png = (str(folder / "figures" / f"{name}.{end}") for end in ("pdf", "png"))
-        draw(kind, [pdf, png], inputs, tasks, models, chosen, keys)
+        draw(KINDS[kind].drawer, [pdf, png], inputs, tasks, models, chosen, keys)
         pictures.append({"kind": kind, "png": png, "pdf": pdf, "wildcards": chosen})
     return pictures

@@ -5,7 +5,7 @@ from memloc.figures.draw import draw
 
 with job(snakemake):
     draw(
-        kind=snakemake.params.kind,
+        drawer=snakemake.params.drawer,
         outputs=list(snakemake.output),
         tables=dict(snakemake.input.items()),
         tasks=snakemake.params.names["tasks"],

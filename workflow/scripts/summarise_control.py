@@ -1,18 +1,12 @@
-"""Tables of the control setup over tasks, models and pairs of layers."""
+"""Accuracies and layer weights of techniques where the right layers are known."""
 
 from jobs import job
-from memloc.control.tables import write_accuracy, write_control_training, write_variants
+from memloc.control.tables import write_accuracy
 
 with job(snakemake):
-    params, outputs = snakemake.params, dict(snakemake.output.items())
-    if snakemake.rule == "summarise_control_training":
-        write_control_training(
-            snakemake.input.histories,
-            snakemake.input.records,
-            params.runs,
-            outputs["control_training"],
-        )
-    elif snakemake.rule == "summarise_variants":
-        write_variants(snakemake.input, params.runs, params.weights, outputs["gradient_variants"])
-    else:
-        write_accuracy(snakemake.input, params.runs, params.options, outputs)
+    write_accuracy(
+        snakemake.input,
+        snakemake.params.runs,
+        snakemake.params.options,
+        dict(snakemake.output.items()),
+    )

@@ -14,6 +14,7 @@ from typing import Any
 from memloc.budget.rates import Rate
 from memloc.budget.sizes import ModelSize, Sizes, TaskSize
 from memloc.study.control import pair_of
+from memloc.study.techniques import subject_rules
 from memloc.windows import Window, all_windows, parse_windows
 
 START = 4.0  # seconds to import torch and to load a model; a cold network disk takes longer
@@ -369,6 +370,7 @@ def models_memory(count: int) -> Callable[[Facts], float]:
 
 RUN = dict(bytes_of=model_bytes, megabytes=training_memory, on_device=True, account=MAIN)
 CONTROL_RUN = {**RUN, "account": CONTROL}
+SWEEP = Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True)
 STAGES: dict[str, Stage] = {
     "retrieve_task": Stage(constant(20), bytes_of=data_bytes, megabytes=lambda facts: 2000),
     "perturb_task": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
@@ -393,10 +395,10 @@ STAGES: dict[str, Stage] = {
     ),
     "gather_halves": Stage(constant(SCRIPT + 1), bytes_of=half_bytes),
     "summarise_generalisation": Stage(constant(SCRIPT + 1)),
-    "swap": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
-    "swap_component": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
-    "rewind_pretrained": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
-    "rewind_memorised": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
+    "swap": SWEEP,
+    "swap_component": SWEEP,
+    "rewind_pretrained": SWEEP,
+    "rewind_memorised": SWEEP,
     "patch": Stage(patching, example_bytes, megabytes=models_memory(3), on_device=True),
     "weight_change": Stage(weight_change, megabytes=models_memory(3)),
     "retrain": Stage(
@@ -426,6 +428,7 @@ STAGES: dict[str, Stage] = {
     "report": Stage(constant(SCRIPT + 5), bytes_of=lambda facts, name: 20e6),
     "budget": Stage(constant(SCRIPT)),
 }
+STAGES |= {rule.name: STAGES[rule.costs] for rule in subject_rules() if rule.name not in STAGES}
 
 
 def stage_of(rule: str) -> str | None:

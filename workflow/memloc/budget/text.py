@@ -6,14 +6,9 @@ from typing import Any
 
 from memloc.budget.budget import GB, Budget, Row
 from memloc.budget.rates import is_cpu
-from memloc.budget.stages import CONTROL, MAIN, RETRAINING, STAGES
+from memloc.budget.stages import STAGES
+from memloc.study.published import COSTS
 
-# Section 3 and Appendix D, on GTX 1080/2080 Ti: runs per model, and hours of one.
-PAPER = {
-    MAIN: ("fine-tuning, main", 84, 1.0, 6.0),
-    CONTROL: ("fine-tuning, control setup", 77, 1.0, 6.0),
-    RETRAINING: ("layer retraining, windows", 2808, 3 / 60, 45 / 60),
-}
 PAPER_TASKS = frozenset(
     [
         "wic",
@@ -60,7 +55,7 @@ def is_papers(config: Mapping[str, Any]) -> bool:
 def account(budget: Budget, n_models: int) -> list[Account]:
     """The paper's runs and hours for `n_models` models, beside what this plan has of them."""
     lines = []
-    for key, (what, runs, low, high) in PAPER.items():
+    for key, (what, runs, low, high) in COSTS.items():
         rows = [r for r in budget.rows if r.stage in STAGES and STAGES[r.stage].account == key]
         hours, jobs = sum(row.gpu_hours for row in rows), sum(row.jobs for row in rows)
         count = runs * n_models

@@ -10,17 +10,9 @@ from memloc.control.scores import COLUMNS, control_frames, variant_frame
 from memloc.localise.gradients.variants import COLUMNS as GRADIENTS
 from memloc.store.files import read_json
 from memloc.store.tables import read_tsv, write_tsv
+from memloc.study.published import TABLE_4, TABLE_4_STEPS, TABLE_4_TASKS
 from memloc.study.techniques import TECHNIQUES, with_options
 
-PAPER_TASKS = {"mrpc", "trec"}
-# Table 4: accuracy@2 by the weights' name on the hub; columns are L1 and L2.
-PAPER = {
-    "pythia-160m-deduped": [(0.08, 0.08), (0.08, 0.08), (0.08, 0.08), (0.08, 0.00)],
-    "gpt-neo-125m": [(0.58, 0.25), (0.67, 0.42), (0.58, 0.25), (0.75, 0.25)],
-    "bert-base-cased": [(0.58, 0.50), (0.50, 0.50), (0.58, 0.50), (0.75, 0.58)],
-    "opt-125m": [(0.58, 0.17), (0.50, 0.42), (0.67, 0.33), (0.58, 0.50)],
-}
-PAPER_STEPS = ("", "-frozen", "-clean", "-clean-frozen")
 TRAINING = [
     "task", "model", "pair", "labels", "role", "learning_rate", "rates_tried", "training_accuracy",
     "noisy_accuracy", "clean_accuracy", "validation_accuracy",
@@ -33,16 +25,16 @@ def paper_accuracies(weights: Mapping[str, str], tasks: Iterable[str]) -> dict[s
 
     `weights`: model -> the name of its weights on the hub.
     """
-    if set(tasks) != PAPER_TASKS:
+    if set(tasks) != TABLE_4_TASKS:
         return {}
     return {
         model: {
             f"{norm}{step}": value
-            for step, values in zip(PAPER_STEPS, PAPER[name], strict=True)
+            for step, values in zip(TABLE_4_STEPS, TABLE_4[name], strict=True)
             for norm, value in zip(("L1", "L2"), values, strict=True)
         }
         for model, name in weights.items()
-        if name in PAPER
+        if name in TABLE_4
     }
 
 

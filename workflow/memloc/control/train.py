@@ -12,7 +12,7 @@ from memloc.data.tokens import load_tokenizer
 from memloc.models.load import load_pretrained, on_device
 from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 from memloc.training.finetune import (
     Places,
     check_lengths,

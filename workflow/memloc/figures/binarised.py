@@ -1,17 +1,18 @@
 """Figures 19 and 20: tasks with all their classes beside the same tasks with two (Appendix C)."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.figure import Figure
 
-from memloc.figures.panels import grid_of, technique_label
-from memloc.figures.style import look, task_styles
+from memloc.figures.draw import Given
+from memloc.figures.panels import grid_of, handle, technique_label
+from memloc.figures.style import Entries, look, task_styles
 from memloc.summary.depth import BINARY, CENTROID_EVENTS, depths
 
 COLUMNS = 3
 TITLES = {"crossing": "crossing", "initiation": "classification initiation"}
 
 
-def binarised(mcog, events, tasks):
+def binarised(mcog: pd.DataFrame, events: pd.DataFrame | None, tasks: Entries) -> Figure:
     """A panel per quantity, a row per task: filled with all classes, open with two.
 
     Marks are means over models, bars their standard deviation.
@@ -47,16 +48,14 @@ def binarised(mcog, events, tasks):
             axes.set_visible(False)
         marks = dict(color="#333333", marker="o", ls="")
         handles = [
-            plt.Line2D([], [], label="all classes", **marks),
-            plt.Line2D([], [], label="two classes", mfc="none", **marks),
+            handle(label="all classes", **marks),
+            handle(label="two classes", mfc="none", **marks),
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
 
-def _binarised(given):
+def binarised_figure(given: Given) -> Figure:
+    """Drawn from mcog and, where the study has centroid events, events."""
     events = given.read("events") if "events" in given.tables else None
     return binarised(given.read("mcog"), events, given.tasks)
-
-
-DRAW = {"binarised": _binarised}

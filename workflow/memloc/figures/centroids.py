@@ -1,16 +1,20 @@
-"""Figures 10 to 12, 15, 17 and 20: noisy examples between two classes, and when they turn.
+"""Figures 10 and 11: where noisy examples lie between two classes, by layer.
 
-Frames are those of `memloc.events`: `curves` with CURVE_COLUMNS, `events` with COLUMNS.
+Frames are those of `memloc.explain.events`: `curves` with CURVE_COLUMNS, `events` with COLUMNS.
 """
 
-import matplotlib.pyplot as plt
-import numpy as np
+from collections.abc import Iterable
+from typing import Any
+
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from memloc.explain.centroids import CROSSING, INITIATION
-from memloc.explain.events import PROBING_INITIATION, PROBING_MEMORISATION, SOURCES, happened
-from memloc.figures.panels import grid_of, label_lowest, label_of, open_panels, present
-from memloc.figures.style import LAYER_WIDTH, layer_ticks, look, task_styles
+from memloc.explain.events import SOURCES
+from memloc.figures.draw import Given
+from memloc.figures.panels import grid_of, handle, label_lowest, label_of, open_panels
+from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_styles
 
 TITLES = {
     "trained": "as trained",
@@ -22,13 +26,17 @@ GREYS = {"clean_a": ("#444444", ":"), "clean_b": ("#8a8a8a", "--")}
 CLEAN = {"clean_a": "clean, class a (perturbed label)", "clean_b": "clean, class b (original)"}
 LOWEST, HIGHEST = -1.0, 2.0  # of the axis between centroids, whatever lies further out
 PLACE = "place between centroids\n(a = 0, b = 1)"
-EVENTS = {  # rows of the figure of events: title, the event of memorisation and that of classes
-    "centroid analysis": (CROSSING, INITIATION),
-    "probing": (PROBING_MEMORISATION, PROBING_INITIATION),
-}
 
 
-def centroid_curves(curves, pairs, events, tasks, models, task, model):
+def centroid_curves(
+    curves: pd.DataFrame,
+    pairs: Iterable[pd.DataFrame],
+    events: pd.DataFrame,
+    tasks: Entries,
+    models: Entries,
+    task: str,
+    model: str,
+) -> Figure:
     """Figures 10 and 11 for one task: a panel as trained, one per half of the layers swapped.
 
     `pairs`: the seeds' centroids.tsv; a thin line per pair of classes, its mean over seeds.
@@ -58,34 +66,36 @@ def centroid_curves(curves, pairs, events, tasks, models, task, model):
             )
         grid[0][0].set_ylabel(PLACE)
         handles = [
-            plt.Line2D([], [], color=grey, ls=line, label=CLEAN[group])
-            for group, (grey, line) in GREYS.items()
+            handle(color=grey, ls=line, label=CLEAN[group]) for group, (grey, line) in GREYS.items()
         ]
-        noisy = dict(color=style.colour, marker=style.marker, label="noisy, from b to a")
-        figure.legend(
-            handles=[*handles, plt.Line2D([], [], **noisy)], loc="outside lower center", ncols=3
+        noisy: dict[str, Any] = dict(
+            color=style.colour, marker=style.marker, label="noisy, from b to a"
         )
+        figure.legend(handles=[*handles, handle(**noisy)], loc="outside lower center", ncols=3)
         figure.suptitle(f"{style.label} · {label_of(models, model)}", fontsize=9)
     return figure
 
 
-def _of(frame, task, model):
+def _of(frame: pd.DataFrame, task: str, model: str) -> pd.DataFrame:
     return frame[(frame["task"] == task) & (frame["model"] == model)]
 
 
-def _band(axes, part, group, colour, alpha, **marks):
+def _band(
+    axes: Axes, part: pd.DataFrame, group: str, colour: str, alpha: float, **marks: Any
+) -> None:
+    """The mean place of a group of examples by layer, and the band that holds most of them."""
     low, high = part[f"{group}_low"], part[f"{group}_high"]
     axes.fill_between(part["layer"], low, high, color=colour, alpha=alpha, linewidth=0)
     axes.plot(part["layer"], part[f"{group}_mean"], color=colour, **marks)
 
 
-def _limits(part):
+def _limits(part: pd.DataFrame) -> tuple[float, float]:
     lows = part[["clean_a_low", "noisy_low"]].min().min()
     highs = part[["clean_b_high", "noisy_high"]].max().max()
     return max(LOWEST, min(-0.2, lows)) - 0.05, min(HIGHEST, max(1.2, highs)) + 0.05
 
 
-def _in_words(events, task, model, source):
+def _in_words(events: pd.DataFrame, task: str, model: str, source: str) -> str:
     """Both events of one panel, as its title says them."""
     part = _of(events, task, model)
     rows = part[part["source"] == source].set_index("event")
@@ -99,9 +109,11 @@ def _in_words(events, task, model, source):
     return "\n".join(words)
 
 
-def swapped_halves(curves, tasks, models, model):
-    """Figure 11 for all tasks of a model: noisy means as trained and with half of the layers
-    taken from theta_O."""
+def swapped_halves(curves: pd.DataFrame, tasks: Entries, models: Entries, model: str) -> Figure:
+    """Figure 11, a panel per task of a model.
+
+    Lines are means of noisy examples: as trained, and with half of the layers taken from theta_O.
+    """
     chosen = curves[curves["model"] == model]
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(chosen["task"])]
@@ -127,119 +139,19 @@ def swapped_halves(curves, tasks, models, model):
         label_lowest(panels, columns, "layer")
         figure.supylabel("noisy examples\n(a = 0, b = 1)", fontsize=8)
         handles = [
-            plt.Line2D([], [], color="#333333", ls=LINES[source], label=TITLES[source])
-            for source in SOURCES
+            handle(color="#333333", ls=LINES[source], label=TITLES[source]) for source in SOURCES
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure
 
 
-# --- Events ------------------------------------------------------------------------------
-
-
-def events_by_task(events, curves, tasks, models):
-    """Figures 12, 15, 17 and 20: both events of every task, by centroids and by probes.
-
-    A column per model, after one for the mean over models of the commonest number of layers.
-    """
-    trained = events[events["source"] == "trained"]
-    styles = task_styles(tasks)
-    names = [t for t in styles if t in set(trained["task"])]
-    rows = [title for title, pair in EVENTS.items() if trained["event"].isin(pair).any()]
-    depth = curves.groupby("model")["layer"].max()
-    columns = [(label_of(models, m), trained[trained["model"] == m], int(depth[m]))
-               for m in present(models, trained["model"])]  # fmt: skip
-    common = int(depth.mode().iloc[0])
-    peers = trained[trained["model"].map(depth) == common]
-    if peers["model"].nunique() > 1:
-        columns.insert(0, ("mean over models", _over_models(peers), common))
-    with look():
-        height = 0.24 * len(names) + 0.6
-        widths = [max(2.2, LAYER_WIDTH * n) for *_, n in columns]
-        figure, grid = grid_of(
-            len(rows), len(columns), 1, height, sharey=True, width_ratios=widths
-        )  # fmt: skip
-        size = sum(widths) + 1.3, height * len(rows) + 0.8
-        figure.set_size_inches(max(4.4, size[0]), size[1])
-        for line, title in zip(grid, rows, strict=True):
-            for axes, (label, frame, n_layers) in zip(line, columns, strict=True):
-                _event_panel(axes, frame, EVENTS[title], names, styles, n_layers)
-                axes.set_title(f"{title}\n{label}", fontsize=8)
-        for axes in grid[-1]:
-            axes.set_xlabel("layer")
-        figure.legend(handles=_event_handles(rows), loc="outside lower center", ncols=2)
-    return figure
-
-
-def _over_models(events):
-    """Layers averaged over the models in which an event happened; sd over them."""
-    frame = events.assign(layer=happened(events["layer"]))
-    groups = frame.groupby(["task", "event"], sort=False)
-    found = groups["layer"].agg(layer="mean", sd="std")
-    return found.join(groups[["n", "n_none"]].sum()).reset_index()
-
-
-def _event_panel(axes, events, pair, names, styles, n_layers):
-    for height, name in enumerate(names):
-        style = styles[name]
-        rows = events[events["task"] == name].set_index("event")
-        layers = []
-        faces = ((-0.12, style.colour, "●"), (0.12, "white", "○"))
-        for event, (shift, face, mark) in zip(pair, faces, strict=True):
-            if event not in rows.index:
-                continue
-            row = rows.loc[event]
-            layer = happened([row["layer"]])[0]
-            layers.append(layer)
-            axes.errorbar(
-                layer, height + shift, xerr=None if np.isnan(row["sd"]) else row["sd"], ls="",
-                color=style.colour, marker=style.marker, mfc=face, elinewidth=0.8, ms=5.5,
-            )  # fmt: skip
-            if row["n_none"]:
-                share = f"{row['n_none'] / (row['n'] + row['n_none']):.0%} " if row["n"] else ""
-                axes.text(
-                    n_layers + 0.6, height + 1.6 * shift, f"{mark} {share}none",
-                    fontsize=5.5, va="center", color="#444444",
-                )  # fmt: skip
-        if len(layers) == 2:
-            axes.plot(layers, [height - 0.12, height + 0.12], color=style.colour, lw=0.7)
-    layer_ticks(axes.xaxis, n_layers)
-    axes.set_xlim(0.5, n_layers + 0.5)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), [styles[n].label for n in names])
-
-
-def _event_handles(rows):
-    names = {CROSSING: "crossing", INITIATION: "classification initiation"}
-    probes = {
-        PROBING_MEMORISATION: "memorisation » generalisation",
-        PROBING_INITIATION: "90 % of best $F_1$",
-    }
-    first, second = [], []
-    for title in rows:
-        memorised, classified = EVENTS[title]
-        first.append((names | probes)[memorised])
-        second.append((names | probes)[classified])
-    marks = dict(color="#333333", marker="o", ls="")
-    return [
-        plt.Line2D([], [], label=", ".join(first), **marks),
-        plt.Line2D([], [], label=", ".join(second), mfc="white", **marks),
-    ]
-
-
-def _centroids(given):
+def centroids_figure(given: Given) -> Figure:
+    """Drawn from runs, the seeds' centroids.tsv, and the summary's centroids and events."""
     frames = given.read("centroids"), given.read("runs"), given.read("events")
     return centroid_curves(*frames, given.tasks, given.models, given.task, given.model)
 
 
-def _halves(given):
+def swapped_halves_figure(given: Given) -> Figure:
+    """Drawn from the summary's table centroids."""
     return swapped_halves(given.read("centroids"), given.tasks, given.models, given.model)
-
-
-def _events(given):
-    frames = given.read("events"), given.read("centroids")
-    return events_by_task(*frames, given.tasks, given.models)
-
-
-DRAW = {"centroids": _centroids, "swapped_halves": _halves, "events": _events}

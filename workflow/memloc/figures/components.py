@@ -1,16 +1,19 @@
 """Attention and feed-forward blocks swapped apart: their matrices, and their layers' errors."""
 
-import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from memloc.figures.draw import Given
 from memloc.figures.layers import matrix
-from memloc.figures.panels import label_lowest, label_of, open_panels
-from memloc.figures.style import LAYER_WIDTH, layer_ticks, look, task_styles
+from memloc.figures.panels import handle, label_lowest, label_of, open_panels
+from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_styles
 
 LABELS = {"layer": "whole layer", "attention": "attention", "mlp": "feed-forward"}
 LINES = {"layer": ("o", "-"), "attention": ("^", "--"), "mlp": ("s", ":")}
 
 
-def component_curves(frame, tasks, models, model):
+def component_curves(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str) -> Figure:
     """A panel per task: mean memorisation error by layer when whole layers or blocks are swapped.
 
     Errors aren't normalised, so that heights compare; bands are one standard deviation over seeds.
@@ -35,7 +38,7 @@ def component_curves(frame, tasks, models, model):
         label_lowest(panels, columns, "layer")
         figure.supylabel("mean memorisation\nerror", fontsize=8)
         handles = [
-            plt.Line2D([], [], color="#333333", marker=LINES[c][0], ls=LINES[c][1], label=LABELS[c])
+            handle(color="#333333", marker=LINES[c][0], ls=LINES[c][1], label=LABELS[c])
             for c in components
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
@@ -43,20 +46,19 @@ def component_curves(frame, tasks, models, model):
     return figure
 
 
-def _line(axes, part, colour, component):
+def _line(axes: Axes, part: pd.DataFrame, colour: str, component: str) -> None:
     marker, line = LINES[component]
     mean, sd = part["weight_raw"], part["sd_raw"].fillna(0)
     axes.plot(part["layer"], mean, color=colour, marker=marker, ls=line, ms=3)
     axes.fill_between(part["layer"], mean - sd, mean + sd, color=colour, alpha=0.12, linewidth=0)
 
 
-def _matrix(given):
+def component_matrix_figure(given: Given) -> Figure:
+    """Drawn from runs, the seeds' tables of windows of one component."""
     names = label_of(given.tasks, given.task), label_of(given.models, given.model)
     return matrix(given.read("runs"), *names, f"{LABELS[given.chosen['component']]} swapped")
 
 
-def _curves(given):
+def components_figure(given: Given) -> Figure:
+    """Drawn from the summary's table components."""
     return component_curves(given.read("components"), given.tasks, given.models, given.model)
-
-
-DRAW = {"component_matrix": _matrix, "components": _curves}

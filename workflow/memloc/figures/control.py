@@ -1,19 +1,26 @@
 """Figures of the control setup: Figure 2, the weights behind it, and Figure 21."""
 
 import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from memloc.figures.draw import Given
 from memloc.figures.panels import (
     grid_of,
+    handle,
     handles_of,
     label_of,
     offsets_of,
     present,
     technique_label,
 )
-from memloc.figures.style import LAYER_WIDTH, layer_ticks, look, task_styles
+from memloc.figures.style import LAYER_WIDTH, Entries, Styles, layer_ticks, look, task_styles
 from memloc.localise.gradients.variants import (
     CLEAN,
     FROZEN,
@@ -33,6 +40,7 @@ MARKS = (
 PLACE_MARKS = dict(zip(PLACES, MARKS, strict=False))
 BAR = "#333333"
 BESIDE = 4  # techniques that three panels beside each other have room for
+Mark = tuple[str, str, Any]  # colour, marker, line
 NORMS = ("frozen, norm", "clean, norm", "noisy, norm")
 STEPS = (
     ("L1", "not post-processed"), ("L1-frozen", "÷ frozen"), ("L1-clean", "− clean"),
@@ -40,11 +48,7 @@ STEPS = (
 )  # fmt: skip
 
 
-def short_label(name):
-    return TECHNIQUES[name].short if name in TECHNIQUES else technique_label(name)
-
-
-def place_of(pair, n_layers):
+def place_of(pair: str, n_layers: int) -> str:
     """Where a pair of layers is: first, middle or last."""
     first, second = pair_of(pair)
     if first == 1:
@@ -52,7 +56,7 @@ def place_of(pair, n_layers):
     return PLACES[2] if second == n_layers else PLACES[1]
 
 
-def control_accuracy(frame, tasks):
+def control_accuracy(frame: pd.DataFrame, tasks: Entries) -> Figure:
     """Figure 2: accuracy@1, accuracy@2, and accuracy@2 by where the pair of layers is.
 
     `frame` is summary/control_accuracy.tsv. Panels of many techniques stand one below the other,
@@ -75,31 +79,33 @@ def control_accuracy(frame, tasks):
         for axes in panels:
             axes.axhline(frame["chance"].mean(), color="#555555", lw=0.8, ls=":")
             axes.set_xticks(
-                range(len(techniques)), [short_label(t) for t in techniques], rotation=40,
-                ha="right",
+                range(len(techniques)), [technique_label(t, short=True) for t in techniques],
+                rotation=40, ha="right",
             )  # fmt: skip
             axes.set_xlim(-0.5, len(techniques) - 0.5)
             axes.set_ylim(-0.05, 1.05)
             axes.grid(axis="x", visible=False)
         for axes in grid[:, 0]:
             axes.set_ylabel("share of the right layers")
-        chance = plt.Line2D([], [], color="#555555", lw=0.8, ls=":", label="random guess")
+        chance = handle(color="#555555", lw=0.8, ls=":", label="random guess")
         handles = [*_task_handles(frame, names, styles), *marks, chance]
         figure.legend(handles=handles, loc="outside right center")
     return figure
 
 
-def _task_handles(frame, names, styles):
+def _task_handles(frame: pd.DataFrame, names: Sequence[str], styles: Styles) -> list[Line2D]:
     """Handles of tasks, hollow for those that chose the post-processing of gradients."""
     handles = handles_of(names, styles)
     validation = set(frame.loc[frame["role"] == VALIDATION, "task"])
-    for name, handle in zip(names, handles, strict=True):
+    for name, line in zip(names, handles, strict=True):
         if name in validation:
-            handle.set(mfc="white", label=f"{handle.get_label()} (validation)")
+            line.set(mfc="white", label=f"{line.get_label()} (validation)")
     return handles
 
 
-def _accuracy_panel(axes, part, techniques, names, styles):
+def _accuracy_panel(
+    axes: Axes, part: pd.DataFrame, techniques: Sequence[str], names: Sequence[str], styles: Styles
+) -> None:
     means = part.groupby(["technique", "task", "role"])["accuracy"].mean().reset_index()
     offsets = dict(zip(names, offsets_of(len(names)), strict=True))
     for x, technique in enumerate(techniques):
@@ -114,7 +120,7 @@ def _accuracy_panel(axes, part, techniques, names, styles):
             axes.hlines(scored["accuracy"].mean(), x - 0.4, x + 0.4, color=BAR, lw=1.8)
 
 
-def _place_panel(axes, part, techniques):
+def _place_panel(axes: Axes, part: pd.DataFrame, techniques: Sequence[str]) -> list[Line2D]:
     """Means by place of the pair, over the tasks that score techniques; legend handles."""
     scored = part[part["role"] != VALIDATION]
     part = scored if len(scored) else part
@@ -126,13 +132,13 @@ def _place_panel(axes, part, techniques):
         values = [means.get((technique, place), np.nan) for technique in techniques]
         axes.plot(np.arange(len(techniques)) + offset, values, ls="", marker=marker, color=colour)
     return [
-        plt.Line2D([], [], ls="", color=PLACE_MARKS[p][0], marker=PLACE_MARKS[p][1],
+        handle(ls="", color=PLACE_MARKS[p][0], marker=PLACE_MARKS[p][1],
                    label=f"{p} two layers")
         for p in shown
     ]  # fmt: skip
 
 
-def control_weights(frame, tasks, models, model):
+def control_weights(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str) -> Figure:
     """Layer weights of one model: a row per technique, a column per pair, a line per task."""
     chosen = frame[frame["model"] == model]
     styles = task_styles(tasks)
@@ -157,7 +163,7 @@ def control_weights(frame, tasks, models, model):
                     axes.plot(lines["layer"], scaled, color=style.colour, marker=style.marker, ms=3)
                 axes.set_ylim(-0.05, 1.08)
                 layer_ticks(axes.xaxis, n_layers)
-            row[0].set_ylabel(short_label(technique))
+            row[0].set_ylabel(technique_label(technique, short=True))
         for axes, pair in zip(grid[0], pairs, strict=True):
             axes.set_title("layers {} and {}".format(*pair_of(pair)))
         for axes in grid[-1]:
@@ -168,18 +174,24 @@ def control_weights(frame, tasks, models, model):
     return figure
 
 
-def _shade(axes, pair):
+def _shade(axes: Axes, pair: str) -> None:
     first, second = pair_of(pair)
     axes.axvspan(first - 0.5, second + 0.5, color="#f0e6c8", zorder=0, lw=0)
 
 
-def gradient_variants(tables, norms, runs, tasks, models, model):
-    """Figure 21 for one model: norms, and below them layer weights, of each validation task; a
-    line per pair of layers.
+def gradient_variants(
+    tables: Iterable[pd.DataFrame],
+    norms: Iterable[pd.DataFrame],
+    runs: Iterable[Mapping[str, Any]],
+    tasks: Entries,
+    models: Entries,
+    model: str,
+) -> Figure:
+    """Figure 21 for one model: two rows of panels per validation task, a line per pair of layers.
 
-    `tables` and `norms` are the gradients.tsv and gradient_norms.tsv of `runs`. Norms of noisy and
-    of clean examples are relative to the larger of the two, those of the frozen counterpart to
-    their own largest.
+    The upper row shows norms, the lower one layer weights. `tables` and `norms` are the
+    gradients.tsv and gradient_norms.tsv of `runs`. Norms of noisy and of clean examples are
+    relative to the larger of the two, those of the frozen counterpart to their own largest.
     """
     every = zip(runs, tables, norms, strict=True)
     chosen = [(run, *both) for run, *both in every if run["model"] == model]
@@ -209,7 +221,7 @@ def gradient_variants(tables, norms, runs, tasks, models, model):
     return figure
 
 
-def _finish_variants(panels, label):
+def _finish_variants(panels: tuple[np.ndarray, np.ndarray], label: str) -> None:
     upper, lower = panels
     for axes, title in zip([*upper, *lower], [*NORMS, *(t for _, t in STEPS)], strict=True):
         axes.set_title(title, fontsize=8)
@@ -222,7 +234,13 @@ def _finish_variants(panels, label):
         axes.set_ylim(0, top)
 
 
-def _variant_lines(panels, table, norms, pair, mark):
+def _variant_lines(
+    panels: tuple[np.ndarray, np.ndarray],
+    table: pd.DataFrame,
+    norms: pd.DataFrame,
+    pair: str,
+    mark: Mark,
+) -> None:
     frozen = norms_of(norms, FROZEN, NOISY, "L1").to_numpy(float)
     clean, noisy = (
         norms_of(norms, MEMORISED, examples, "L1").to_numpy(float) for examples in (CLEAN, NOISY)
@@ -238,18 +256,23 @@ def _variant_lines(panels, table, norms, pair, mark):
         axes.plot(layers[right], values[right], color=colour, marker=marker, ls="", ms=4)
 
 
-def _pair_handle(pair, mark):
+def _pair_handle(pair: str, mark: Mark) -> Line2D:
     colour, marker, line = mark
     label = "layers {} and {}".format(*pair_of(pair))
-    return plt.Line2D([], [], color=colour, marker=marker, ls=line, label=label)
+    return handle(color=colour, marker=marker, ls=line, label=label)
 
 
-DRAW = {
-    "control_accuracy": lambda given: control_accuracy(given.read("control_accuracy"), given.tasks),
-    "control_weights": lambda given: control_weights(
-        given.read("control_weights"), given.tasks, given.models, given.model
-    ),
-    "gradient_variants": lambda given: gradient_variants(
-        given.read("runs"), given.read("norms"), given.runs, given.tasks, given.models, given.model
-    ),
-}
+def control_accuracy_figure(given: Given) -> Figure:
+    """Drawn from the summary's table control_accuracy."""
+    return control_accuracy(given.read("control_accuracy"), given.tasks)
+
+
+def control_weights_figure(given: Given) -> Figure:
+    """Drawn from the summary's table control_weights."""
+    return control_weights(given.read("control_weights"), given.tasks, given.models, given.model)
+
+
+def gradient_variants_figure(given: Given) -> Figure:
+    """Drawn from runs and norms, the gradients.tsv and gradient_norms.tsv of control models."""
+    tables = given.read("runs"), given.read("norms")
+    return gradient_variants(*tables, given.runs, given.tasks, given.models, given.model)

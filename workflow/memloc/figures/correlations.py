@@ -4,13 +4,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from memloc.figures.draw import Given
 from memloc.figures.panels import label_of, present, technique_label
-from memloc.figures.style import look
+from memloc.figures.style import Entries, look
 from memloc.study.techniques import TECHNIQUES
 
 
-def correlation_maps(frame, measure, tasks, models):
+def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figure:
     """Figures 8 and 9: Spearman's rho between techniques and between models, a panel each.
 
     `frame` is the summary's correlations table; a pair without a rho shows its note instead. A
@@ -59,7 +62,7 @@ def correlation_maps(frame, measure, tasks, models):
     return figure
 
 
-def _cell_notes(axes, notes, names):
+def _cell_notes(axes: Axes, notes: pd.DataFrame, names: list[str]) -> None:
     """Write why a pair has no number into its two cells, one word a line to fit."""
     for row in notes[notes["a"] != notes["b"]].itertuples():
         text = str(row.note).replace("n too", "n\N{NO-BREAK SPACE}too").replace(" ", "\n")
@@ -68,9 +71,6 @@ def _cell_notes(axes, notes, names):
             axes.text(*place, text, ha="center", va="center", fontsize=6, color="#444444")
 
 
-def _correlations(given):
-    frame, measure = given.read("correlations"), given.chosen["measure"]
-    return correlation_maps(frame, measure, given.tasks, given.models)
-
-
-DRAW = {"correlations": _correlations}
+def correlations_figure(given: Given) -> Figure:
+    """Drawn from the summary's table correlations."""
+    return correlation_maps(given.read("correlations"), given.chosen["measure"], given.models)

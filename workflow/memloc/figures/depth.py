@@ -1,10 +1,15 @@
 """Table 2 as a figure: correlations of depth with generalisation, ours beside the paper's."""
 
-import matplotlib.pyplot as plt
-import pandas as pd
+from collections.abc import Iterable, Sequence
 
-from memloc.figures.panels import grid_of, label_lowest, label_of, present
-from memloc.figures.style import look
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from memloc.figures.draw import Given
+from memloc.figures.panels import grid_of, handle, label_lowest, label_of, present
+from memloc.figures.style import Entries, look
 
 WORDS = {
     "crossing": "crossing", "probing-memorisation": "mem. » gen.", "mcog": "M-CoG",
@@ -14,11 +19,12 @@ WORDS = {
 OURS, PAPER = "#111111", "#c2410c"
 FAMILIES = ("generalisation", "events")
 COLUMNS = 3
+Quantity = tuple[str, str, str]  # block of rows ("events", or a measure of generalisation), a, b
 
 
-def rows_of(frame):
-    """The quantities of a figure from top to bottom: (a, b) and how to write them."""
-    found = {}
+def rows_of(frame: pd.DataFrame) -> dict[Quantity, str]:
+    """The pairs of quantities from the figure's top to its bottom, and how each is written."""
+    found: dict[Quantity, str] = {}
     for row in frame.itertuples():
         others = "" if row.measure == "generalisation" else f" / {WORDS[row.b]}"
         found.setdefault((row.b if row.measure == "generalisation" else "events", row.a, row.b),
@@ -27,7 +33,7 @@ def rows_of(frame):
     return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
 
 
-def depth_correlations(frame, models):
+def depth_correlations(frame: pd.DataFrame, models: Entries) -> Figure:
     """A panel per level (all models, each model), a row per pair of quantities."""
     chosen = frame[frame["family"].isin(FAMILIES)]
     rows = rows_of(chosen)
@@ -51,7 +57,7 @@ def depth_correlations(frame, models):
     return figure
 
 
-def _panel(axes, part, order):
+def _panel(axes: Axes, part: pd.DataFrame, order: list[Quantity]) -> None:
     for row in part.itertuples():
         kind = row.b if row.measure == "generalisation" else "events"
         place = order.index((kind, row.a, row.b))
@@ -74,7 +80,7 @@ def _panel(axes, part, order):
             axes.axhline(edge - 0.5, color="#bbbbbb", lw=0.8)
 
 
-def _groups(panels, rows):
+def _groups(panels: Sequence[Axes], rows: Iterable[Quantity]) -> None:
     """Which measure of generalisation a block of rows belongs to, left of the first panels."""
     kinds = [key[0] for key in rows]
     for axes in panels:
@@ -88,13 +94,13 @@ def _groups(panels, rows):
             )  # fmt: skip
 
 
-def _legend():
+def _legend() -> list[Line2D]:
     return [
-        plt.Line2D([], [], marker="o", color=OURS, label="this run, 95 % interval"),
-        plt.Line2D([], [], marker="D", mfc="none", mec=PAPER, ls="", label="the paper's"),
+        handle(marker="o", color=OURS, label="this run, 95 % interval"),
+        handle(marker="D", mfc="none", mec=PAPER, ls="", label="the paper's"),
     ]
 
 
-DRAW = {
-    "depth_correlations": lambda given: depth_correlations(given.read("correlations"), given.models)
-}
+def depth_correlations_figure(given: Given) -> Figure:
+    """Drawn from the summary's table correlations."""
+    return depth_correlations(given.read("correlations"), given.models)

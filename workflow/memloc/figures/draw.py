@@ -1,48 +1,67 @@
-"""From tables to the files of a figure: draws any kind of `memloc.figure_kinds`.
+"""From tables to the files of a figure, by the function that the registry names as its drawer.
 
-Kinds are in modules of their own, loaded when asked for: a change of one re-draws only its figures.
+A drawer's module is loaded when its figure is drawn, and nothing here reads the registry of figures
+(memloc.study.figures): so an edit of one drawer, or of one entry, re-draws no other figures.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from memloc.errors import MemlocError
-from memloc.figures.style import save
+from memloc.figures.style import Entries, save
 from memloc.store.tables import read_tsv
-from memloc.study.figures import KINDS
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a kind's function draws from.
+    """What a drawer draws from.
 
     tables: name -> path, or list of paths; tasks: name -> {category, label}; models: name ->
     {label}; both in display order. chosen: the figure's wildcards, also as attributes (task, model,
     technique); runs: whose tables a list of paths holds, in order.
     """
 
-    tables: Mapping
-    tasks: Mapping[str, Mapping]
-    models: Mapping[str, Mapping]
+    tables: Mapping[str, Any]
+    tasks: Entries
+    models: Entries
     chosen: Mapping[str, str] = field(default_factory=dict)
-    runs: Sequence[Mapping] = ()
+    runs: Sequence[Mapping[str, Any]] = ()
 
-    def read(self, name):
+    def read(self, name: str) -> Any:
         """The frame of a table, or the list of frames of several."""
         path = self.tables[name]
         single = isinstance(path, str | os.PathLike)
         return read_tsv(path) if single else [read_tsv(one) for one in path]
 
-    task = property(lambda self: self.chosen["task"])
-    model = property(lambda self: self.chosen["model"])
-    technique = property(lambda self: self.chosen["technique"])
+    @property
+    def task(self) -> str:
+        return self.chosen["task"]
+
+    @property
+    def model(self) -> str:
+        return self.chosen["model"]
+
+    @property
+    def technique(self) -> str:
+        return self.chosen["technique"]
 
 
-def draw(kind, outputs, tables, tasks, models, chosen=None, runs=()):
-    """Draw one figure and save it to `outputs` (.pdf and .png); see Given for the rest."""
-    if kind not in KINDS:
-        raise MemlocError(f"There is no figure of kind {kind!r}; there are {', '.join(KINDS)}.")
-    function = import_module(f"memloc.{KINDS[kind].module}").DRAW[kind]
-    save(function(Given(tables, tasks, models, dict(chosen or {}), runs)), outputs)
+def draw(
+    drawer: str,
+    outputs: Sequence[str | Path],
+    tables: Mapping[str, Any],
+    tasks: Entries,
+    models: Entries,
+    chosen: Mapping[str, str] | None = None,
+    runs: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Draw one figure and save it to `outputs` (.pdf and .png).
+
+    drawer: "module:function" of memloc, a function from Given to a Figure; see Given for the rest.
+    """
+    module, _, function = drawer.partition(":")
+    figure_of = getattr(import_module(f"memloc.{module}"), function)
+    save(figure_of(Given(tables, tasks, models, dict(chosen or {}), runs)), outputs)

@@ -2,10 +2,13 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import seaborn as sns
+from matplotlib.figure import Figure
 
+from memloc.figures.draw import Given
 from memloc.figures.panels import label_of
-from memloc.figures.style import look, task_styles
+from memloc.figures.style import Entries, look, task_styles
 
 PANELS = {
     "length": "layers of the smallest window\nthat reverts an example",
@@ -13,12 +16,12 @@ PANELS = {
 }
 
 
-def percent(value):
+def percent(value: float) -> str:
     """A share as a whole percentage; below half a percent, but not nothing, it is "<1"."""
     return "" if value == 0 else "<1" if value < 0.005 else f"{100 * value:.0f}"
 
 
-def example_maps(frame, tasks, models, model):
+def example_maps(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str) -> Figure:
     """A row per task: shares of memorised noisy examples, in percent, by length and by layer.
 
     Rows of the left panel sum to 100; an example can be reverted by several layers alone, or none.
@@ -56,8 +59,6 @@ def example_maps(frame, tasks, models, model):
     return figure
 
 
-def _examples(given):
+def examples_figure(given: Given) -> Figure:
+    """Drawn from the summary's table example_shares."""
     return example_maps(given.read("example_shares"), given.tasks, given.models, given.model)
-
-
-DRAW = {"examples": _examples}

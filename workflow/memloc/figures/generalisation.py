@@ -1,11 +1,19 @@
 """Memorisation maps of single tasks, and the generalisation of all of them (section 5)."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from memloc.figures.panels import grid_of, label_of, present
-from memloc.figures.style import look, task_styles
+from memloc.figures.draw import Given
+from memloc.figures.panels import grid_of, handle, label_of, present
+from memloc.figures.style import Entries, Styles, look, task_styles
 from memloc.generalise.scores import NEVER, share_above
 
 # Light colours would vanish on white paper: the scale stops short of them.
@@ -13,10 +21,10 @@ MEMORISED = LinearSegmentedColormap.from_list(
     "memorised", plt.get_cmap("plasma")(np.linspace(0, 0.86, 256))
 )
 AREA = 16_000  # points' areas shrink with their number, so that many don't hide each other
-BINS = np.linspace(0, 1, 41)
+BINS = np.linspace(0, 1, 41).tolist()
 
 
-def memorisation_map(examples, chance, task, model):
+def memorisation_map(examples: pd.DataFrame, chance: float, task: str, model: str) -> Figure:
     """A point per training example: label's probability where trained on (x) and held out (y).
 
     `examples` are rows of generalisation.tsv, `chance` the probability of a random guess; the
@@ -34,11 +42,11 @@ def memorisation_map(examples, chance, task, model):
         corner.set_visible(False)
         axes.plot([0, 1], [0, 1], color="#555555", lw=0.8, ls="--", zorder=1)
         axes.axhline(chance, color="#555555", lw=0.8, ls=":", zorder=1)
-        points = None
+        points: Any = None
         for noisy, marker in ((False, "o"), (True, "^")):
             part = drawn[drawn["noisy"] == noisy]
             size = np.clip(AREA / max(len(drawn), 1), 1.5, 14) * (1.6 if noisy else 1)
-            outlined = noisy and size > 8  # round small marks an outline hides the colour
+            outlined = noisy and size > 8  # an outline of a small mark would hide its colour
             points = axes.scatter(
                 part["training_memorisation"], part["generalisation"],
                 c=part["counterfactual_memorisation"], cmap=MEMORISED, vmin=0, vmax=1,
@@ -56,7 +64,7 @@ def memorisation_map(examples, chance, task, model):
             side.tick_params(length=0, labelleft=False, labelbottom=False)
             for spine in side.spines.values():
                 spine.set_visible(False)
-        bar = figure.colorbar(
+        bar: Any = figure.colorbar(
             points, ax=grid[:, :], orientation="horizontal", shrink=0.6, aspect=30, extend="min"
         )
         bar.set_label("counterfactual memorisation")
@@ -66,32 +74,34 @@ def memorisation_map(examples, chance, task, model):
     return figure
 
 
-def _histograms(top, right, part, noisy):
-    shape = dict(histtype="step", color="#111111") if noisy else dict(color="#b9b9b9")
+def _histograms(top: Axes, right: Axes, part: pd.DataFrame, noisy: bool) -> None:
+    shape: dict[str, Any] = (
+        dict(histtype="step", color="#111111") if noisy else dict(color="#b9b9b9")
+    )
     weights = np.full(len(part), 1 / len(part))
     top.hist(part["training_memorisation"], BINS, weights=weights, **shape)
     right.hist(part["generalisation"], BINS, weights=weights, orientation="horizontal", **shape)
 
 
-def _handles():
+def _handles() -> list[Line2D]:
     line = dict(color="#555555", lw=0.8)
     dot = dict(ls="", color="#555555", markersize=4)
     return [
-        plt.Line2D([], [], marker="o", label="clean (grey in the margins)", **dot),
-        plt.Line2D([], [], marker="^", label="noisy (black in the margins)", **dot),
-        plt.Line2D([], [], ls="--", label="nothing memorised", **line),
-        plt.Line2D([], [], ls=":", label="random guess", **line),
+        handle(marker="o", label="clean (grey in the margins)", **dot),
+        handle(marker="^", label="noisy (black in the margins)", **dot),
+        handle(ls="--", label="nothing memorised", **line),
+        handle(ls=":", label="random guess", **line),
     ]
 
 
-def _counts(examples, drawn):
+def _counts(examples: pd.DataFrame, drawn: int) -> str:
     never = int((examples["above_chance"] == NEVER).sum())
     text = f"score {share_above(examples):.3f} of {len(examples) - never:,} examples"
     missing = len(examples) - drawn
     return f"{text}; {missing:,} not drawn" if missing else text
 
 
-def generalisation(frame, tasks, models):
+def generalisation(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
     """Generalisation score and scaled validation accuracy: tasks down, a column per model.
 
     `frame` is summary/generalisation.tsv; hollow marks are the score of clean examples alone.
@@ -119,19 +129,21 @@ def generalisation(frame, tasks, models):
             axes.set_title(label_of(models, model))
         marks = dict(color="#555555", marker="o", ls="", markersize=4.5)
         handles = [
-            plt.Line2D([], [], label="all examples", **marks),
-            plt.Line2D([], [], label="clean examples", markerfacecolor="white", **marks),
+            handle(label="all examples", **marks),
+            handle(label="clean examples", markerfacecolor="white", **marks),
         ]
         figure.legend(handles=handles, loc="outside upper center", ncols=2)
     return figure
 
 
-def _task_dots(axes, part, names, styles, value, sd):
+def _task_dots(
+    axes: Axes, part: pd.DataFrame, names: Sequence[str], styles: Styles, value: str, sd: str
+) -> None:
     for height, name in enumerate(names):
         if name not in part.index:
             continue
         row, style = part.loc[name], styles[name]
-        marks = {"color": style.colour, "marker": style.marker, "ls": ""}
+        marks: dict[str, Any] = {"color": style.colour, "marker": style.marker, "ls": ""}
         if value == "score" and np.isfinite(row["score_clean"]):
             axes.plot(row["score_clean"], height, markerfacecolor="white", zorder=2, **marks)
         if np.isfinite(row[value]):
@@ -144,15 +156,13 @@ def _task_dots(axes, part, names, styles, value, sd):
     axes.tick_params(axis="y", length=0)
 
 
-def _map_of(given):
+def memorisation_map_figure(given: Given) -> Figure:
+    """Drawn from examples and halves, the generalisation tables of one task and model."""
     names = label_of(given.tasks, given.task), label_of(given.models, given.model)
     chance = given.read("halves")["chance"].iloc[0]
     return memorisation_map(given.read("examples"), chance, *names)
 
 
-DRAW = {
-    "memorisation_map": _map_of,
-    "generalisation": lambda given: generalisation(
-        given.read("generalisation"), given.tasks, given.models
-    ),
-}
+def generalisation_figure(given: Given) -> Figure:
+    """Drawn from the summary's table generalisation."""
+    return generalisation(given.read("generalisation"), given.tasks, given.models)

@@ -3,12 +3,20 @@
 Frames are those of `memloc.summary`. Layers are numbered 1..L on every axis.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from memloc.figures.draw import Given
 from memloc.figures.panels import (
     grid_of,
+    handle,
     handles_of,
     label_lowest,
     label_of,
@@ -20,6 +28,9 @@ from memloc.figures.panels import (
 from memloc.figures.style import (
     GROUPS,
     LAYER_WIDTH,
+    Entries,
+    Styles,
+    TaskStyle,
     layer_ticks,
     look,
     model_lines,
@@ -27,18 +38,19 @@ from memloc.figures.style import (
     technique_mark,
 )
 from memloc.localise.weights import mean_matrix
+from memloc.study.published import ONE_LAYER_ERROR
 from memloc.study.techniques import TECHNIQUES
 
 ANNOTATED = 16  # up to this many layers a matrix's cells have room for their values
 
 
-def short(value):
+def short(value: float) -> str:
     """Two decimals without the leading zero, as in .15; an error of 1 is 1."""
     text = f"{value:.2f}"
     return "1" if text == "1.00" else text.removeprefix("0")
 
 
-def matrix(tables, task, model, technique):
+def matrix(tables: Sequence[pd.DataFrame], task: str, model: str, technique: str) -> Figure:
     """Figure 3: rows are window lengths 1..L from top to bottom, columns layers 1..L.
 
     `tables` are the seeds' window tables, the other arguments labels. Shows normalised errors, or
@@ -73,7 +85,9 @@ def matrix(tables, task, model, technique):
     return figure
 
 
-def layer_curves(weights, probe_f1, tasks, models, model):
+def layer_curves(
+    weights: pd.DataFrame, probe_f1: pd.DataFrame, tasks: Entries, models: Entries, model: str
+) -> Figure:
     """Figures 5 and 13: a row per technique, a column per task group, a line per task.
 
     Probing's row is the noise probes' F1 (frame `probe_f1`, empty without probes), whose rises are
@@ -113,8 +127,10 @@ def layer_curves(weights, probe_f1, tasks, models, model):
     return figure
 
 
-def _curves(axes, part, names, styles, line):
-    """Lines of tasks, from raw weights where normalised ones are undefined, which is said."""
+def _curves(
+    axes: Axes, part: pd.DataFrame, names: Sequence[str], styles: Styles, line: Any
+) -> None:
+    """A line per task; of raw weights where normalised ones are undefined, which a note says."""
     raw = set(part.loc[part["weight"].isna(), "task"])
     if raw & set(names):
         text = ", ".join(styles[n].label for n in names if n in raw)
@@ -129,7 +145,9 @@ def _curves(axes, part, names, styles, line):
         _curve(axes, rows["layer"], rows[column], sd, styles[name], line)
 
 
-def _f1_curves(axes, part, names, styles, line):
+def _f1_curves(
+    axes: Axes, part: pd.DataFrame, names: Sequence[str], styles: Styles, line: Any
+) -> None:
     for name in names:
         rows = part[part["task"] == name].sort_values("layer")
         if rows.empty:
@@ -139,17 +157,20 @@ def _f1_curves(axes, part, names, styles, line):
         axes.plot(rows["layer"], rows["f1_random"], color=colour, marker="", ls=":", lw=0.9)
 
 
-def _curve(axes, layers, mean, sd, style, line):
+def _curve(
+    axes: Axes, layers: pd.Series, mean: pd.Series, sd: pd.Series, style: TaskStyle, line: Any
+) -> None:
     sd = sd.fillna(0)
     axes.plot(layers, mean, color=style.colour, marker=style.marker, ls=line)
     axes.fill_between(layers, mean - sd, mean + sd, color=style.colour, alpha=0.15, linewidth=0)
 
 
-def one_layer(frame, tasks, models):
+def one_layer(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
     """Figure 4: largest error over layers when one layer is modified; a dot per task.
 
-    A technique with an undefined normalisation shows raw errors, and says so. Panels have one
-    axis but for techniques whose normalised errors exceed 1, which the window of all layers allows.
+    Where a technique's normalisation is undefined, its panel shows raw errors and its title says
+    so. Panels share one axis, except where a technique's normalised errors exceed 1: that happens
+    when one layer undoes more than all layers together.
     """
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(frame["task"])]
@@ -173,7 +194,7 @@ def one_layer(frame, tasks, models):
                     x, getattr(row, value), yerr=sd, color=style.colour, marker=style.marker,
                     elinewidth=0.8, ls="",
                 )  # fmt: skip
-            axes.axhline(0.15, color="#555555", lw=0.8, ls=":")
+            axes.axhline(ONE_LAYER_ERROR, color="#555555", lw=0.8, ls=":")
             axes.set_xticks(range(len(columns)), [label_of(models, m) for m in columns])
             axes.set_xlim(-0.5, len(columns) - 0.5)
             axes.grid(axis="x", visible=False)
@@ -194,10 +215,11 @@ def one_layer(frame, tasks, models):
     return figure
 
 
-def technique_curves(weights, tasks, models, model):
+def technique_curves(weights: pd.DataFrame, tasks: Entries, models: Entries, model: str) -> Figure:
     """A panel per task, a line per technique, scaled to its own largest weight.
 
-    A technique that puts all its weight on one layer would flatten the others at a common mean.
+    Scaled to a common mean instead, a technique that puts all its weight on one layer would flatten
+    the lines of the others.
     """
     chosen = weights[(weights["model"] == model) & weights["weight"].notna()]
     styles = task_styles(tasks)
@@ -225,7 +247,7 @@ def technique_curves(weights, tasks, models, model):
         label_lowest(panels, columns, "layer")
         figure.supylabel("layer weight\n(largest = 1)", fontsize=8)
         handles = [
-            plt.Line2D([], [], label=technique_label(t), color=technique_mark(t)[0],
+            handle(label=technique_label(t), color=technique_mark(t)[0],
                        marker=technique_mark(t)[1], ls=technique_mark(t)[2])
             for t in techniques
         ]  # fmt: skip
@@ -234,25 +256,23 @@ def technique_curves(weights, tasks, models, model):
     return figure
 
 
-def _matrix(given):
+def matrix_figure(given: Given) -> Figure:
+    """Drawn from runs, the seeds' tables of windows."""
     names = label_of(given.tasks, given.task), label_of(given.models, given.model)
     return matrix(given.read("runs"), *names, technique_label(given.technique))
 
 
-def _one_layer(given):
+def one_layer_figure(given: Given) -> Figure:
+    """Drawn from the summary's table one_layer."""
     return one_layer(given.read("one_layer"), given.tasks, given.models)
 
 
-def _layer_weights(given):
+def layer_weights_figure(given: Given) -> Figure:
+    """Drawn from the summary's tables layer_weights and probe_f1."""
     frames = given.read("layer_weights"), given.read("probe_f1")
     return layer_curves(*frames, given.tasks, given.models, given.model)
 
 
-def _techniques(given):
+def techniques_figure(given: Given) -> Figure:
+    """Drawn from the summary's table layer_weights."""
     return technique_curves(given.read("layer_weights"), given.tasks, given.models, given.model)
-
-
-DRAW = {
-    "matrix": _matrix, "one_layer": _one_layer, "layer_weights": _layer_weights,
-    "techniques": _techniques,
-}  # fmt: skip

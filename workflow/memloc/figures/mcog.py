@@ -1,15 +1,28 @@
 """Figures 6 and 7: the memorisation centre of gravity, of all and averaged."""
 
-import matplotlib.pyplot as plt
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from memloc.figures.panels import grid_of, label_of, offsets_of, present, technique_label
-from memloc.figures.style import LAYER_WIDTH, layer_ticks, look, task_styles, technique_mark
+from memloc.figures.draw import Given
+from memloc.figures.panels import grid_of, handle, label_of, offsets_of, present, technique_label
+from memloc.figures.style import (
+    LAYER_WIDTH,
+    Entries,
+    Styles,
+    layer_ticks,
+    look,
+    task_styles,
+    technique_mark,
+)
 from memloc.study.techniques import TECHNIQUES
 
 
-def mcog(frame, weights, tasks, models):
+def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
     """Figure 6 for every technique and model: tasks from top to bottom, M-CoG on the layer axis."""
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(frame["task"])]
@@ -40,12 +53,22 @@ def mcog(frame, weights, tasks, models):
     return figure
 
 
-def _dots(axes, part, names, styles, offset=0.0, **marks):
+def _dots(
+    axes: Axes,
+    part: pd.DataFrame,
+    names: Sequence[str],
+    styles: Styles,
+    offset: float = 0.0,
+    **marks: Any,
+) -> None:
     for height, name in enumerate(names):
         if name not in part.index:
             continue
         centre, sd = part.loc[name, "mcog"], part.loc[name, "sd"]
-        look_of = {"color": styles[name].colour, "marker": styles[name].marker} | marks
+        look_of: dict[str, Any] = {
+            "color": styles[name].colour,
+            "marker": styles[name].marker,
+        } | marks
         if np.isnan(centre):
             inside = axes.get_yaxis_transform()  # x from 0 to 1 of the axes, which aren't final yet
             axes.text(0.01, height, "undefined", va="center", fontsize=6, transform=inside)
@@ -56,7 +79,7 @@ def _dots(axes, part, names, styles, offset=0.0, **marks):
         )  # fmt: skip
 
 
-def mcog_limits(frame, n_layers):
+def mcog_limits(frame: pd.DataFrame, n_layers: int) -> tuple[float, float]:
     """The part of the layer axis 1..L that M-CoGs and their spread need: at least three layers."""
     sd = frame["sd"].fillna(0)
     middle = (n_layers + 1) / 2
@@ -65,7 +88,9 @@ def mcog_limits(frame, n_layers):
     return max(0.8, low), min(n_layers + 0.2, high)
 
 
-def _mcog_axis(axes, n_layers, frame, names, styles):
+def _mcog_axis(
+    axes: Axes, n_layers: int, frame: pd.DataFrame, names: Sequence[str], styles: Styles
+) -> None:
     low, high = mcog_limits(frame, n_layers)
     layer_ticks(axes.xaxis, n_layers)
     axes.set_xlim(low, high)
@@ -74,7 +99,9 @@ def _mcog_axis(axes, n_layers, frame, names, styles):
     axes.axvline((n_layers + 1) / 2, color="#555555", lw=0.8, ls=":")
 
 
-def mcog_averages(frame, weights, tasks, models):
+def mcog_averages(
+    frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Entries
+) -> Figure:
     """Figure 7: M-CoG averaged over models, per technique (left), and over techniques, per model.
 
     The mean over techniques is that of the paper's, where any was run. Only models of the commonest
@@ -89,9 +116,9 @@ def mcog_averages(frame, weights, tasks, models):
     ours, paper = set(frame["technique"]), {t.name for t in TECHNIQUES.values() if t.paper}
     over = ours & paper or ours
     averaged = "mean over techniques" if over == ours else "mean over the paper's techniques"
-    panels = [
-        ("technique", "mean over models", technique_label, technique_mark, TECHNIQUES),
-        ("model", averaged, lambda m: label_of(models, m), None, models),
+    panels: list[tuple] = [  # what marks tell apart, title, its labels, marks and order, legend
+        ("technique", "mean over models", technique_label, technique_mark, TECHNIQUES, "left"),
+        ("model", averaged, lambda m: label_of(models, m), None, models, "right"),
     ]
     means = [
         part.groupby([by, "task"])["mcog"].agg(mcog="mean", sd="std")
@@ -104,7 +131,8 @@ def mcog_averages(frame, weights, tasks, models):
     with look():
         row = max(0.38, 0.09 * max(len(ours), frame["model"].nunique()))
         figure, grid = grid_of(1, 2, 3.6, row * len(names) + 1.2, sharey=True)
-        for axes, mean, (by, title, label, mark, order) in zip(grid[0], means, panels, strict=True):
+        for axes, mean, panel in zip(grid[0], means, panels, strict=True):
+            by, title, label, mark, order, side = panel
             entries = present(order, mean.index.get_level_values(by))
             handles = []
             for i, (entry, offset) in enumerate(
@@ -121,22 +149,24 @@ def mcog_averages(frame, weights, tasks, models):
                     marks = {"color": shade, "marker": "os^DvP"[i % 6]}
                 bars = mean.loc[entry]
                 _dots(axes, bars, names, styles, offset, **marks)
-                handles.append(plt.Line2D([], [], label=label(entry), ls="", **marks))
+                handles.append(handle(label=label(entry), ls="", **marks))
             _mcog_axis(axes, n_layers, spread, names, styles)
             for edge in range(1, len(names)):
                 axes.axhline(edge - 0.5, color="#cccccc", lw=0.6)
             axes.grid(axis="y", visible=False)
             axes.set_title(title)
             axes.set_xlabel("M-CoG (layer)")
-            side = "left" if by == "technique" else "right"
-            figure.legend(handles=handles, loc=f"outside lower {side}", ncols=2, columnspacing=1)
+            place: Any = f"outside lower {side}"
+            figure.legend(handles=handles, loc=place, ncols=2, columnspacing=1)
     return figure
 
 
-def _drawn_by(function):
-    return lambda given: function(
-        given.read("mcog"), given.read("layer_weights"), given.tasks, given.models
-    )
+def mcog_figure(given: Given) -> Figure:
+    """Drawn from the summary's tables mcog and layer_weights."""
+    return mcog(given.read("mcog"), given.read("layer_weights"), given.tasks, given.models)
 
 
-DRAW = {"mcog": _drawn_by(mcog), "mcog_averages": _drawn_by(mcog_averages)}
+def mcog_averages_figure(given: Given) -> Figure:
+    """Drawn from the summary's tables mcog and layer_weights."""
+    frames = given.read("mcog"), given.read("layer_weights")
+    return mcog_averages(*frames, given.tasks, given.models)

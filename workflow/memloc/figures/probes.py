@@ -1,9 +1,11 @@
 """Figure 14: how well probes read perturbed and original labels from each layer."""
 
-import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
 
-from memloc.figures.panels import label_lowest, label_of, open_panels
-from memloc.figures.style import LAYER_WIDTH, layer_ticks, look, task_styles
+from memloc.figures.draw import Given
+from memloc.figures.panels import handle, label_lowest, label_of, open_panels
+from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_styles
 
 LINES = {
     ("perturbed", "noisy"): ("perturbed labels, noisy examples", "-"),
@@ -12,7 +14,7 @@ LINES = {
 }
 
 
-def label_probes(frame, tasks, models, model):
+def label_probes(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str) -> Figure:
     """A panel per task of one model: F1 by layer of the probes in LINES, bands sd over seeds."""
     chosen = frame[(frame["model"] == model) & (frame["layer"] >= 1)]
     styles = task_styles(tasks)
@@ -36,17 +38,12 @@ def label_probes(frame, tasks, models, model):
             layer_ticks(axes.xaxis, n_layers)
         label_lowest(panels, columns, "layer")
         figure.supylabel("$F_1$ of probes", fontsize=8)
-        handles = [
-            plt.Line2D([], [], color="#333333", ls=line, label=label)
-            for label, line in LINES.values()
-        ]
+        handles = [handle(color="#333333", ls=line, label=label) for label, line in LINES.values()]
         figure.legend(handles=handles, loc="outside lower center", ncols=1 if columns < 3 else 3)
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure
 
 
-DRAW = {
-    "label_probes": lambda given: label_probes(
-        given.read("label_f1"), given.tasks, given.models, given.model
-    )
-}
+def label_probes_figure(given: Given) -> Figure:
+    """Drawn from the summary's table label_f1."""
+    return label_probes(given.read("label_f1"), given.tasks, given.models, given.model)

@@ -1,9 +1,11 @@
 """Figure of the progression: depth of memorisation by epoch, beside how much is memorised."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.figure import Figure
 
+from memloc.figures.draw import Given
 from memloc.figures.panels import (
+    handle,
     handles_of,
     label_lowest,
     label_of,
@@ -11,14 +13,14 @@ from memloc.figures.panels import (
     present,
     technique_label,
 )
-from memloc.figures.style import layer_ticks, look, task_styles
+from memloc.figures.style import Entries, layer_ticks, look, task_styles
 from memloc.summary.progression import ACCURACY, EVENT, MCOG
 
 EVENT_TITLES = {"crossing": "Crossing", "initiation": "Classification initiation"}
 ACCURACY_LINES = {"noisy_accuracy": ("noisy examples", "-"), "clean_accuracy": ("clean", "--")}
 
 
-def panels_of(frame):
+def panels_of(frame: pd.DataFrame) -> list[tuple[str, list[str], str]]:
     """(measure, names, title) of each panel: accuracies, every technique's M-CoG, events."""
     found = [(ACCURACY, list(ACCURACY_LINES), "Accuracy in training")]
     of = {measure: list(dict.fromkeys(part["name"])) for measure, part in frame.groupby("measure")}
@@ -29,7 +31,9 @@ def panels_of(frame):
     return found
 
 
-def progression(frame, tasks, models, model, n_layers):
+def progression(
+    frame: pd.DataFrame, tasks: Entries, models: Entries, model: str, n_layers: int
+) -> Figure:
     """A panel per quantity, a line per task; epochs on a logarithmic axis, bars: sd.
 
     Where a quantity is undefined or an event never happened there is no point.
@@ -72,18 +76,15 @@ def progression(frame, tasks, models, model, n_layers):
         label_lowest(panels, columns, "epoch")
         figure.supylabel("layer, or accuracy", fontsize=8)
         handles = handles_of(names, styles) + [
-            plt.Line2D([], [], color="#333333", ls=line, label=label)
-            for label, line in ACCURACY_LINES.values()
+            handle(color="#333333", ls=line, label=label) for label, line in ACCURACY_LINES.values()
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure
 
 
-def _progression(given):
+def progression_figure(given: Given) -> Figure:
+    """Drawn from the summary's tables progression and layer_weights."""
     weights = given.read("layer_weights")
     n_layers = int(weights.loc[weights["model"] == given.model, "layer"].max())
     return progression(given.read("progression"), given.tasks, given.models, given.model, n_layers)
-
-
-DRAW = {"progression": _progression}

@@ -5,13 +5,17 @@ blindness; within a family shades differ in lightness, and the marker tells task
 colour. Tasks of the paper keep their style whichever of them a run covers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from PIL import Image
 
 from memloc.store.files import atomic
@@ -19,6 +23,8 @@ from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
 
 matplotlib.use("Agg")  # jobs draw to files, with or without a display
 
+# tasks: name -> {category, label}; models: name -> {label}; both in the order they are shown in
+Entries = Mapping[str, Mapping[str, Any]]
 # category: heading and shades (each at least 3:1 against white)
 GROUPS = {
     "nlu": ("NLU", ("#0b2f66", "#0072b2", "#3d9bdc", "#5a4fcf", "#6f8fb3")),
@@ -51,19 +57,22 @@ class TaskStyle:
     marker: str
 
 
+Styles = dict[str, TaskStyle]
+
+
 def group_of(category: str | None) -> str:
     """The group of a task file's category; unknown ones are "other"."""
     return category if category in GROUPS else "other"
 
 
-def task_styles(tasks: Mapping[str, Mapping]) -> dict[str, TaskStyle]:
-    """Styles by task, ordered by group; `tasks` maps names to dicts with category and label.
+def task_styles(tasks: Entries) -> Styles:
+    """Styles by task, ordered by group.
 
     Every task has its own (colour, marker). Tasks outside the paper take, in the order given, the
     first free pair of their group.
     """
     groups = {name: group_of(spec.get("category")) for name, spec in tasks.items()}
-    taken = {}
+    taken: dict[str, tuple[str, str]] = {}
     for name, group in groups.items():
         if name in PAPER:
             shade, marker = PAPER[name]
@@ -80,7 +89,7 @@ def task_styles(tasks: Mapping[str, Mapping]) -> dict[str, TaskStyle]:
     }
 
 
-def _pairs(group):
+def _pairs(group: str) -> Iterator[tuple[str, str]]:
     """(colour, marker) pairs of a group: first along both at once, then every other pair."""
     shades = GROUPS[group][1]
     start = list(GROUPS).index(group)  # groups begin with different markers
@@ -89,17 +98,17 @@ def _pairs(group):
     yield from product(shades, markers)
 
 
-def model_lines(models: Sequence[str]) -> dict[str, object]:
+def model_lines(models: Sequence[str]) -> dict[str, Any]:
     """A line style per model, in the configured order."""
     return {name: LINES[i % len(LINES)] for i, name in enumerate(models)}
 
 
-def technique_mark(name: str):
+def technique_mark(name: str) -> tuple[str, str, Any]:
     """(colour, marker, line) of a technique where techniques are compared within a task."""
     return TECHNIQUES[name].mark if name in TECHNIQUES else FALLBACK_MARK
 
 
-def look():
+def look() -> AbstractContextManager[None]:
     """Context manager with the figures' rcParams."""
     return plt.rc_context(
         {
@@ -129,13 +138,13 @@ def look():
 LAYER_WIDTH = 0.17  # inches an axis needs per layer so that all numbers fit
 
 
-def layer_ticks(axis, n_layers: int, first: float = 1) -> None:
+def layer_ticks(axis: Axis, n_layers: int, first: float = 1) -> None:
     """Ticks and numbers 1..L on a matplotlib axis whose layer 1 is at `first`."""
     numbers = range(1, n_layers + 1)
     axis.set_ticks([n - 1 + first for n in numbers], [str(n) for n in numbers], fontsize=7)
 
 
-def save(figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
+def save(figure: Figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
     """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it."""
     for path in paths:
         kind = Path(path).suffix[1:]
@@ -146,7 +155,7 @@ def save(figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
     plt.close(figure)
 
 
-def _shrink(path) -> None:
+def _shrink(path: Path) -> None:
     """Write a PNG again with 256 colours: a third of the size, and no difference one can see."""
     with Image.open(path) as picture:
         small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)

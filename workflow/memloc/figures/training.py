@@ -1,12 +1,14 @@
 """Accuracy per epoch: when clean examples are learnt, and when noisy ones."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from memloc.figures.panels import label_lowest, label_of, open_panels
-from memloc.figures.style import look, task_styles
-from memloc.summary.weights import read_histories
+from memloc.figures.draw import Given
+from memloc.figures.panels import handle, label_lowest, label_of, open_panels
+from memloc.figures.style import Entries, TaskStyle, look, task_styles
+from memloc.summary.training import read_histories
 
 TRAINING_LINES = {
     "noisy_accuracy": ("noisy examples (perturbed label)", "-"),
@@ -15,7 +17,9 @@ TRAINING_LINES = {
 }
 
 
-def training(histories, outcomes, tasks, models, model):
+def training(
+    histories: pd.DataFrame, outcomes: pd.DataFrame, tasks: Entries, models: Entries, model: str
+) -> Figure:
     """Accuracy per epoch of the perturbed runs: a panel per task, thick means over thin seeds.
 
     `histories` has the columns of history.tsv and task, model, seed, labels; `outcomes` is the
@@ -35,23 +39,22 @@ def training(histories, outcomes, tasks, models, model):
                 axes.plot(mean.index, mean, color=style.colour, ls=line, lw=1.6)
             _reached(axes, outcomes, name, model, style)
             axes.set_ylim(-0.03, 1.05)
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.locator_params(axis="x", integer=True)
             axes.set_title(style.label, color=style.colour)
         label_lowest(panels, columns, "epoch")
         figure.supylabel("accuracy", fontsize=8)
         handles = [
-            plt.Line2D([], [], color="#333333", ls=line, lw=1.6, label=label)
+            handle(color="#333333", ls=line, lw=1.6, label=label)
             for label, line in TRAINING_LINES.values()
         ]
-        handles.append(
-            plt.Line2D([], [], color="#333333", marker="^", ls="", label=r"$\theta_{M_1}$ reached")
-        )
+        handles.append(handle(color="#333333", marker="^", ls="", label=r"$\theta_{M_1}$ reached"))
         figure.legend(handles=handles, loc="outside lower center", ncols=2 if columns < 3 else 4)
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure
 
 
-def _reached(axes, outcomes, task, model, style):
+def _reached(axes: Axes, outcomes: pd.DataFrame, task: str, model: str, style: TaskStyle) -> None:
+    """Mark the epochs of theta_M1 at the panel's lower edge."""
     rows = outcomes[
         (outcomes["task"] == task)
         & (outcomes["model"] == model)
@@ -61,9 +64,7 @@ def _reached(axes, outcomes, task, model, style):
     axes.plot(epochs, np.full(len(epochs), 0.02), ls="", marker="^", color=style.colour, ms=4)
 
 
-def _training(given):
+def training_figure(given: Given) -> Figure:
+    """Drawn from histories, those of the runs, and the summary's table training."""
     histories = read_histories(given.tables["histories"], given.runs)
     return training(histories, given.read("training"), given.tasks, given.models, given.model)
-
-
-DRAW = {"training": _training}

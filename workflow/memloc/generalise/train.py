@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from memloc.data.examples import Reading
@@ -22,7 +20,9 @@ from memloc.models.load import load_pretrained, on_device
 from memloc.models.predict import predict_logits
 from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
-from memloc.store.files import atomic, require_space, sha256, write_provenance
+from memloc.store.files import require_space
+from memloc.store.provenance import sha256, write_provenance
+from memloc.store.tables import read_parquet, write_parquet
 from memloc.training.finetune import check_lengths, identity_of
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 
@@ -110,7 +110,7 @@ def train_half(
 
 def membership(split: str | Path, examples: Examples) -> torch.Tensor:
     """(n,) bool, in the order of `examples`: which of them the half of file `split` trains on."""
-    frame = pd.read_parquet(split)
+    frame = read_parquet(split)
     if frame["index"].tolist() != examples.index.tolist():
         raise MemlocError(
             f"{split}: splits other examples than those trained on; delete it to have it made anew"
@@ -142,8 +142,7 @@ def write_predictions(
         )
     columns = {"index": examples.index, "trained": trained, "probability": probability}
     table = pa.table({name: value.numpy() for name, value in columns.items()})
-    with atomic(output) as draft:
-        pq.write_table(table, draft, compression="zstd")
+    write_parquet(table, output)
     write_provenance(output, n_trained=int(trained.sum()), **facts)
     logger.info(
         "mean probability of the label: %.3f where trained on (%d examples), %.3f held out (%d)",

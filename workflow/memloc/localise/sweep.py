@@ -7,7 +7,6 @@ with a row per window, and one of single examples with a column per window.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
@@ -22,8 +21,7 @@ from memloc.models.layer_stack import LayerStack
 from memloc.models.load import load_finetuned, on_device
 from memloc.models.predict import memorised_examples, share_of
 from memloc.models.run_record import RunRecord
-from memloc.store.files import atomic
-from memloc.store.tables import COLUMNS, write_tsv
+from memloc.store.tables import COLUMNS, write_parquet, write_tsv
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -127,17 +125,12 @@ def measure(
     result = window_errors(sweep, chosen, pad_id, batch_tokens, record.precision)
     if "memorised" in outputs:
         frame = pd.DataFrame({"index": chosen.index[chosen.noisy].numpy(), "memorised": before})
-        _write_parquet(frame.sort_values("index"), outputs["memorised"])
-    _write_parquet(result.examples, outputs["examples"])
+        write_parquet(frame.sort_values("index"), outputs["memorised"])
+    write_parquet(result.examples, outputs["examples"])
     write_tsv(result.table, outputs["table"], COLUMNS["windows"])
     facts = {"batch_tokens": batch_tokens, "noisy_predicted_before": share}
     record.write(outputs["table"], **settings, **facts)
     _report(sweep.name, result.table)
-
-
-def _write_parquet(frame: pd.DataFrame, path: str | Path) -> None:
-    with atomic(path) as draft:
-        frame.to_parquet(draft, index=False)
 
 
 def _report(name: str, table: pd.DataFrame) -> None:

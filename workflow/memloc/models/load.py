@@ -12,7 +12,7 @@ from transformers.utils import logging as transformers_logging
 from memloc.errors import MemlocError
 from memloc.models.layers import find_layers, head_names
 from memloc.seeds import derive
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 
 WEIGHTS = "model.safetensors"
 

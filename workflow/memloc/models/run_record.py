@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from memloc.data.examples import check_pair
+from memloc.data.examples import check_same_tokenizer
 from memloc.machine.device import device_name, pick_device, resolve_precision
-from memloc.store.files import write_provenance
+from memloc.store.provenance import write_provenance
 
 
 class RunRecord:
@@ -30,7 +30,7 @@ class RunRecord:
         self.device = pick_device() if device is None else device
         self.precision = resolve_precision(precision, self.device)
         if checkpoints:
-            check_pair(checkpoints)
+            check_same_tokenizer(checkpoints)
 
     @property
     def seconds(self) -> float:

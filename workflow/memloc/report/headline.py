@@ -3,10 +3,14 @@
 Depth is compared with the middle of a model, (L + 1) / 2, since models may differ in layers.
 """
 
+from collections.abc import Sequence
+
 import pandas as pd
 
+from memloc.report.parts import Content
 from memloc.report.sections.techniques import weak_probes
 from memloc.report.sections.training import weak_runs
+from memloc.study.published import ONE_LAYER_ERROR
 from memloc.study.techniques import TECHNIQUES
 
 MARGIN = 0.02  # of the layers' range: a centre of gravity nearer to the middle leans nowhere
@@ -14,13 +18,13 @@ WORDS = {"lower": "leans to the lower layers", "upper": "leans to the upper laye
 FEW = 4  # up to so many tasks are named one by one
 
 
-def headline(content) -> dict[str, list[str]]:
+def headline(content: Content) -> dict[str, list[str]]:
     """Sentences of the answer, and caveats."""
     answer = [line for line in (where(content), alone(content), generalising(content)) if line]
     return {"answer": answer, "caveats": caveats(content)}
 
 
-def centres(content) -> pd.DataFrame:
+def centres(content: Content) -> pd.DataFrame:
     """mcog.tsv with the side of the middle each lies on, without probes that found nothing."""
     frame = studied(content.read("mcog").dropna(subset=["mcog"]))
     layers = content.read("layer_weights").groupby("model")["layer"].max()
@@ -40,7 +44,7 @@ def studied(frame: pd.DataFrame) -> pd.DataFrame:
     return frame if papers.empty else papers
 
 
-def where(content) -> str:
+def where(content: Content) -> str:
     """Which way memorisation leans, task by task; empty without M-CoGs."""
     if not (content.has("mcog") and content.has("layer_weights")):
         return ""
@@ -63,7 +67,7 @@ def where(content) -> str:
     return f"{text[0].upper()}{text[1:]}: {_range(content, frame)}."
 
 
-def _named(content, tasks, count):
+def _named(content: Content, tasks: Sequence[str], count: int) -> str:
     if len(tasks) == count and count > FEW:
         return f"all {count} tasks"
     labels = [content.task_label(task) for task in tasks]
@@ -72,7 +76,7 @@ def _named(content, tasks, count):
     return f"{len(labels)} of {count} tasks"
 
 
-def _range(content, frame):
+def _range(content: Content, frame: pd.DataFrame) -> str:
     """Lowest and highest M-CoG with their tasks, per number of layers."""
     techniques = frame["technique"].nunique()
     parts = []
@@ -93,7 +97,7 @@ def _range(content, frame):
     return "; ".join(parts)
 
 
-def alone(content) -> str:
+def alone(content: Content) -> str:
     """What modifying one layer does at most; empty without windows."""
     if not content.has("one_layer"):
         return ""
@@ -103,16 +107,17 @@ def alone(content) -> str:
     top = frame.loc[frame["error"].idxmax()]
     by = [TECHNIQUES[name].short.lower() for name in dict.fromkeys(frame["technique"])]
     lead = "No layer holds it alone" if top["error"] < 0.5 else "One layer can hold much of it"
-    below = (frame["error"] < 0.15).mean()
+    below = (frame["error"] < ONE_LAYER_ERROR).mean()
     return (
         f"{lead}: modifying a single layer ({' or '.join(by)}) undoes {top['error']:.0%} of the "
         f"memorised labels at most ({content.task_label(top['task'])}, "
-        f"{content.model_label(top['model'])}, layer {top['layer']}), and less than 15% in "
+        f"{content.model_label(top['model'])}, layer {top['layer']}), and less than "
+        f"{ONE_LAYER_ERROR:.0%} in "
         f"{below:.0%} of the cases."
     )
 
 
-def generalising(content) -> str:
+def generalising(content: Content) -> str:
     """Whether depth goes with generalisation (Table 2); empty without such a correlation."""
     if not content.has("correlations"):
         return ""
@@ -132,7 +137,7 @@ def generalising(content) -> str:
     )
 
 
-def caveats(content) -> list[str]:
+def caveats(content: Content) -> list[str]:
     """What makes the answer less sure than it reads."""
     data = content.settings.get("data", {})
     seeds = content.settings.get("model_seeds", [])

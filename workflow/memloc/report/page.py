@@ -1,12 +1,14 @@
 """results/report.html: one self-contained page of what was run, how it went, and what came out.
 
 The page is put together from tables and pictures that exist already. Sections are built one by one
-and know nothing of each other; what wasn't run is named with the target that would run it.
+and know nothing of each other. What wasn't run is named with the target that would run it, and a
+figure that no part of its section places stands at the section's end.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -14,18 +16,23 @@ from markupsafe import Markup
 from memloc.figures.style import task_styles
 from memloc.report.headline import headline
 from memloc.report.marks import groups, marks
-from memloc.report.parts import Absent, Content, Part, Picture, Section, absent
-from memloc.report.sections import control as report_control
-from memloc.report.sections import correlations as report_correlations
-from memloc.report.sections import cost as report_cost
-from memloc.report.sections import examples as report_examples
-from memloc.report.sections import explanation as report_explanation
-from memloc.report.sections import generalisation as report_generalisation
-from memloc.report.sections import progression as report_progression
-from memloc.report.sections import provenance as report_provenance
-from memloc.report.sections import setup as report_setup
-from memloc.report.sections import techniques as report_techniques
-from memloc.report.sections import training as report_training
+from memloc.report.parts import Absent, Content, Part, Picture, Section
+from memloc.report.pictures import unplaced
+from memloc.report.records import memloc_versions
+from memloc.report.sections import (
+    control,
+    correlations,
+    cost,
+    examples,
+    explanation,
+    generalisation,
+    progression,
+    provenance,
+    setup,
+    techniques,
+    training,
+)
+from memloc.report.tables import absent
 from memloc.store.files import atomic
 
 
@@ -44,21 +51,21 @@ class Entry:
 
 
 SECTIONS = (
-    Entry("setup", "Setup", report_setup.build),
-    Entry("training", "Training", report_training.build, ("training",)),
-    Entry("techniques", "Techniques", report_techniques.build),
-    Entry("control", "Control", report_control.build, ("control_accuracy", "gradient_variants")),
-    Entry("explanation", "Explanation", report_explanation.build, ("events",)),
-    Entry("progression", "Progression", report_progression.build, ("progression",)),
-    Entry("generalisation", "Generalisation", report_generalisation.build, ("generalisation",)),
-    Entry("correlations", "Correlations", report_correlations.build, ("correlations",)),
-    Entry("examples", "Examples", report_examples.build, ("examples",)),
-    Entry("cost", "Cost", report_cost.build),
-    Entry("provenance", "Provenance", report_provenance.build),
+    Entry("setup", "Setup", setup.build),
+    Entry("training", "Training", training.build, ("training",)),
+    Entry("techniques", "Techniques", techniques.build),
+    Entry("control", "Control", control.build, ("control_accuracy", "gradient_variants")),
+    Entry("explanation", "Explanation", explanation.build, ("events",)),
+    Entry("progression", "Progression", progression.build, ("progression",)),
+    Entry("generalisation", "Generalisation", generalisation.build, ("generalisation",)),
+    Entry("correlations", "Correlations", correlations.build, ("correlations",)),
+    Entry("examples", "Examples", examples.build, ("examples",)),
+    Entry("cost", "Cost", cost.build),
+    Entry("provenance", "Provenance", provenance.build),
 )
 
 
-def built(content: Content, entry: Entry) -> dict:
+def built(content: Content, entry: Entry) -> dict[str, Any]:
     """What the template needs of a section; without any table it needs, how to get them."""
     if entry.needs and not any(map(content.has, entry.needs)):
         missing = [absent(content, name, name.replace("_", " ").capitalize())
@@ -66,6 +73,7 @@ def built(content: Content, entry: Entry) -> dict:
         section = Section([Part(tables=missing)])
     else:
         section = entry.build(content)
+    section = replace(section, parts=[*section.parts, *unplaced(content, entry.id, section)])
     links = [(f"{entry.id}-{i}", p.title) for i, p in enumerate(section.parts, 1) if p.title]
     tables = [t for p in section.parts for t in p.tables]
     shows = section.facts or any(p.figures or p.gallery or p.texts for p in section.parts)
@@ -75,7 +83,7 @@ def built(content: Content, entry: Entry) -> dict:
     }  # fmt: skip
 
 
-def _summary(content):
+def _summary(content: Content) -> str:
     settings = content.settings
     seeds = len(settings.get("model_seeds", []))
     counts = [
@@ -86,7 +94,7 @@ def _summary(content):
     return ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts) + "."
 
 
-def _layers(content):
+def _layers(content: Content) -> dict[str, int]:
     """Number of layers by model, from the layer weights."""
     if not content.has("layer_weights"):
         return {}
@@ -116,12 +124,13 @@ def render(content: Content) -> str:
         marks=marks(content.tasks),
         groups=groups(content.tasks),
         sections=[built(content, entry) for entry in SECTIONS],
+        versions=memloc_versions(content),
         css=Markup((folder / "page.css").read_text()),
         js=Markup((folder / "page.js").read_text()),
     )
 
 
-def write_report(output: str | Path, **content) -> None:
+def write_report(output: str | Path, **content: Any) -> None:
     """Write the page; keywords are those of Content, pictures as dicts."""
     content["pictures"] = [Picture(**item) for item in content.get("pictures", [])]
     tasks = content["tasks"]

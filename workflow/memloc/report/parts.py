@@ -1,70 +1,27 @@
-"""What the report's sections are made of: tables, figures, captions, and what wasn't run.
+"""What the page is made of: its content, and the sections, parts, tables and figures shown of it.
 
-A section is a module report_<id>.py with a function `build(content) -> Section`; `memloc.report`
-has the list of them. Sections know nothing of each other. They compute nothing but how numbers are
-rounded: each number stands in a table under the results folder, named below it.
+A section is a module of memloc.report.sections with a function `build(content) -> Section`;
+memloc.report.page has the list of them. Sections know nothing of each other. They compute nothing
+but how numbers are rounded: each number stands in a table under the results folder, named below it.
 """
 
-import base64
-import os
-import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
+from glob import glob
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import jinja2
 import pandas as pd
-from docutils.core import publish_parts
 from markupsafe import Markup
 
+from memloc.store.files import read_json
 from memloc.store.tables import read_tsv
-from memloc.study.figures import KINDS
-from memloc.study.techniques import TECHNIQUES
-
-TITLES = {  # heading of a column where its name alone doesn't say enough
-    "mcog": "M-CoG",
-    "sd": "sd over seeds",
-    "n_seeds": "seeds",
-    "n_zero": "seeds of zeros",
-    "n_examples": "memorised examples, all seeds",
-    "n_unmemorised": "not memorised",
-    "error_all": "error when swapped everywhere",
-    "memorised_epoch": "θ_M1 epoch",
-    "validation_macro_f1": "validation macro F1",
-    "weight_raw": "weight, not normalised",
-    "sd_raw": "sd, not normalised",
-    "error_raw": "error, not normalised",
-    "f1": "F1",
-    "f1_random": "F1 of random guesses",
-    "noisy_uncorrected": "noisy, true label unknown",
-    "dropped": "rows dropped",
-    "dropped_empty": "of these empty",
-    "train_repeats": "repeats in training",
-    "heldout_in_train": "held-out texts in training",
-    "conflicting_before": "text with several labels, before perturbing",
-    "conflicting": "text with several labels, after perturbing",
-    "tokens_median": "tokens, median",
-    "tokens_p95": "tokens, 95th percentile",
-    "n_cut": "examples cut",
-    "layer": "layer",
-    "rho": "Spearman's ρ",
-    "p_holm": "p, Holm",
-    "paper_rho": "the paper's ρ",
-    "paper_mean_difference": "the paper's mean difference",
-    "paper_mean_absolute_difference": "the paper's mean absolute difference",
-    "ci_low": "95 % from",
-    "ci_high": "to",
-}
-
-PIXELS = 1.6  # of a picture for one of the page: its text comes out a little below the page's
-WORDS = {("memorised_epoch", "none"): "not reached"}  # how a page words a cell of a column
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure's files; `wildcards` fill its caption, `kind` is one of figure_kinds.KINDS."""
+    """A figure's files; `kind` is one of study.figures.KINDS, `wildcards` fill its caption."""
 
     kind: str
     png: str
@@ -80,7 +37,7 @@ class Content:
     tasks: name -> {label, category}, in the order of all figures and tables; settings: the
     configuration; paper: that of the paper's study; records: task -> paths or patterns of
     provenance files; data: task -> its perturbed.parquet, for the texts of examples; absent: table
-    or technique that wasn't run -> {target, command}; templates: folder of the page and captions.
+    or technique that wasn't run -> {target, command}; templates: folder of the page's template.
     """
 
     title: str
@@ -119,6 +76,19 @@ class Content:
     def model_label(self, name: str) -> str:
         """How the page names a model."""
         return self.models.get(name, {}).get("label") or name
+
+    @cached_property
+    def found_records(self) -> dict[str, list[tuple[str, dict]]]:
+        """The provenance files that exist, read once: task -> [(path, record)]."""
+        return {
+            task: [(path, read_json(path)) for given in paths for path in _existing(given)]
+            for task, paths in self.records.items()
+        }
+
+
+def _existing(path: str) -> list[str]:
+    """The path if it is a file, else the files that match it as a pattern."""
+    return [path] if Path(path).is_file() else sorted(glob(path))
 
 
 @dataclass(frozen=True)
@@ -162,9 +132,8 @@ class Figure:
 class Part:
     """A subsection: introduction, (name, value) facts, figures, galleries, tables and texts.
 
-    gallery: [{title, figures, wide}], folded groups of figures that share `caption`, small ones but
-    for `wide` groups;
-    texts: [{title, text}], folded preformatted text.
+    gallery: [{title, figures, wide}], folded groups of figures below one `caption`; figures are
+    small unless a group is `wide`. texts: [{title, text}], folded preformatted text.
     """
 
     title: str = ""
@@ -176,7 +145,7 @@ class Part:
     tables: Sequence[Table | Absent] = ()
     texts: Sequence[Mapping] = ()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return any((self.intro, self.facts, self.figures, self.gallery, self.tables, self.texts))
 
 
@@ -189,124 +158,3 @@ class Section:
     facts: Sequence[tuple[str, Any]] = ()
     notices: Sequence[str | Markup] = ()
     absent: Sequence[Absent] = ()
-
-
-def absent(content: Content, name: str, title: str) -> Absent:
-    """What the page says in place of a table or technique that wasn't run."""
-    known = content.absent.get(name, {})
-    return Absent(title, known.get("target", f"summary/{name}.tsv"), known.get("command", ""))
-
-
-def shown(value) -> str:
-    """A table cell for reading: three significant digits, no exponent but for tiny values."""
-    if value is None or (isinstance(value, float) and pd.isna(value)):
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        if value == 0 or abs(value) >= 100:
-            return f"{value:.0f}"
-        return f"{value:.1e}" if abs(value) < 0.001 else f"{value:#.3g}".rstrip(".")
-    return str(value)
-
-
-def cell(content, column, value, number=False):
-    """A cell: text to read, value to sort by; tasks, models and techniques by their labels."""
-    value = value.item() if hasattr(value, "item") else value
-    exact = "nan" if pd.isna(value) else repr(value) if number else str(value)
-    task = exact if column == "task" and exact in content.tasks else ""
-    if task:
-        text = content.task_label(exact)
-    elif column == "model":
-        text = content.model_label(exact)
-    elif column == "technique" and exact in TECHNIQUES:
-        text = TECHNIQUES[exact].label
-    else:
-        text = WORDS.get((column, exact), shown(value))
-    return {"text": text, "value": exact, "number": number, "task": task}
-
-
-def table(content, name, title, *, columns=None, low=None, note="", frame=None, folded=False):
-    """A table of the page, from its TSV or `frame`, a part of it; Absent if there is none.
-
-    `low` is a function of a row (a dict) that marks those to look at; `folded` ones open on demand.
-    """
-    if not content.has(name):
-        return absent(content, name, title)
-    frame = content.read(name) if frame is None else content.ordered(frame)
-    frame = frame[columns] if columns else frame
-    numbers = [pd.api.types.is_numeric_dtype(frame[c]) for c in frame]
-    heads = [
-        {"title": TITLES.get(c, c.replace("_", " ")), "number": n}
-        for c, n in zip(frame, numbers, strict=True)
-    ]
-    rows = [
-        {
-            "cells": [cell(content, *facts) for facts in zip(frame, row, numbers, strict=True)],
-            "low": bool(low is not None and low(dict(zip(frame, row, strict=True)))),
-        }
-        for row in frame.itertuples(index=False, name=None)
-    ]
-    return worded(content, name, title, heads, rows, note, folded)
-
-
-def worded(content, name, title, heads, rows, note="", folded=False):
-    """A Table whose heads {title, number} and rows {cells: [{text, value, number}], low} are set.
-
-    `value` is what a cell sorts by; `name` says which file holds the numbers.
-    """
-    path = content.tables[name]
-    link = os.path.relpath(path, content.folder)
-    return Table(name, title, path, link, heads, rows, note, folded)
-
-
-def renamed(given, id):
-    """A second table of the same file needs an id of its own."""
-    return replace(given, id=id) if isinstance(given, Table) else given
-
-
-def caption(templates, kind, wildcards) -> Markup:
-    """A figure kind's caption as HTML; the same .rst file serves `snakemake --report`."""
-    text = (Path(templates) / f"{kind}.rst").read_text(encoding="utf-8")
-    snakemake = SimpleNamespace(wildcards=SimpleNamespace(**wildcards))
-    source = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(text)
-    limits = {"raw_enabled": False, "file_insertion_enabled": False, "report_level": 4}
-    parts = publish_parts(
-        source.render(snakemake=snakemake), writer="html5", settings_overrides=limits
-    )
-    return Markup(parts["body"])
-
-
-def png_size(data: bytes) -> tuple[int, int]:
-    """Width and height in pixels, from a PNG's header."""
-    return struct.unpack(">II", data[16:24])
-
-
-def pictures(content, kind, **wildcards):
-    """The page's figures of a kind; `wildcards` choose among them."""
-    return [
-        picture(content, item)
-        for item in content.pictures
-        if item.kind == kind and wildcards.items() <= item.wildcards.items()
-    ]
-
-
-def picture(content, item):
-    """One figure; the numbers behind it are in the tables beside it."""
-    data = Path(item.png).read_bytes()
-    width, height = png_size(data)
-    stem = Path(item.png).stem
-    labels = content.models | content.tasks
-    named = {k: labels.get(v, {}).get("label") or v for k, v in item.wildcards.items()}
-    if named.get("technique") in TECHNIQUES:
-        named["technique"] = TECHNIQUES[named["technique"]].label.lower()
-    return Figure(
-        id=f"figure-{stem}",
-        name=stem,
-        data="data:image/png;base64," + base64.b64encode(data).decode(),
-        pdf=os.path.relpath(item.pdf, content.folder),
-        width=round(width / PIXELS),
-        height=round(height / PIXELS),
-        alt=KINDS[item.kind].alt.format(names=", ".join(named.values())),
-        caption=caption(content.templates, item.kind, named),
-    )

@@ -1,120 +1,561 @@
-"""The kinds of figures: which module draws each, in which section it stands, what it shows.
+"""The figures: one list, from which rules, files and the page are made.
 
-Planning imports this, so it imports nothing. The caption of a kind is workflow/report/KIND.rst.
+A new figure is an entry here and its drawing function in memloc.figures. Planning imports this
+module, so it imports nothing that draws.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jinja2
+
+Words = Mapping[str, str]  # wildcards of one figure, by name
+CAPTIONS = jinja2.Environment(undefined=jinja2.StrictUndefined)
+MEASURES = ("mcog", "layer_weights")  # of which correlations are drawn
+
+
+def no_runs(study: Any, words: Words) -> list[dict[str, Any]]:
+    """For figures whose tables say themselves what they are of."""
+    return []
 
 
 @dataclass(frozen=True)
-class Kind:
+class FigureKind:
     """A kind of figure.
 
-    module: the memloc module whose DRAW maps the kind to its function; section: id of the report's
-    section; alt: what the picture is, for those who can't see it ({names} are of its wildcards).
+    name: its files' name, with {wildcards}; drawer: "module:function" of memloc; section: id of
+    the report's section in which it stands; title: what it is called there; alt: what the picture
+    is, for those who can't see it ({names} are of its wildcards); caption: reStructuredText, with
+    the wildcards in Jinja's braces.
+    inputs: from a study and the wildcards to the files it is drawn from, by name; drawn_for: the
+    wildcards of each figure that a study has; runs: task, model and seed of the tables in a list of
+    inputs; stage: the stage of the study it belongs to, "" for the main part.
     """
 
-    module: str
+    name: str
+    drawer: str
     section: str
+    title: str
     alt: str
+    caption: str
+    inputs: Callable[[Any, Words], dict[str, Any]]
+    drawn_for: Callable[[Any], list[dict[str, str]]]
+    runs: Callable[[Any, Words], list[dict[str, Any]]] = no_runs
+    stage: str = ""
+
+    def captioned(self, words: Words) -> str:
+        """The caption of one figure, as reStructuredText; UndefinedError if a word is missing."""
+        return _template(self.caption).render(words).strip()
 
 
-KINDS = {
-    "component_matrix": Kind(
-        "figures.components", "techniques",
-        "Heat map: mean memorisation error by window length and layer, for {names} swapped alone.",
+@cache
+def _template(caption: str) -> jinja2.Template:
+    return CAPTIONS.from_string(caption)
+
+
+def once(study: Any) -> list[dict[str, str]]:
+    """One figure of the whole study."""
+    return [{}]
+
+
+def by_model(study: Any) -> list[dict[str, str]]:
+    """A figure per model."""
+    return [{"model": model} for model in study.models]
+
+
+def by_pair(study: Any) -> list[dict[str, str]]:
+    """A figure per task and model."""
+    return study.pair_list()
+
+
+def by_task_and_model(study: Any) -> list[dict[str, str]]:
+    """The same, all tasks of a model together."""
+    return [{"task": task, "model": model} for model in study.models for task in study.task_names]
+
+
+def matrices(study: Any, key: str, names: Iterable[str]) -> list[dict[str, str]]:
+    """A figure per technique or component (`key`), model and task."""
+    return [{key: name, **words} for name in names for words in by_task_and_model(study)]
+
+
+def tables(*names: str, optional: Iterable[str] = ()) -> Callable[[Any, Words], dict[str, Any]]:
+    """Inputs that are tables of the folder summary; `optional` ones where the study makes them."""
+
+    def inputs(study: Any, words: Words) -> dict[str, Any]:
+        made = [name for name in optional if name in study.summary_tables]
+        return {name: study.places.summary(name) for name in (*names, *made)}
+
+    return inputs
+
+
+KINDS: dict[str, FigureKind] = {
+    "training": FigureKind(
+        name="training_{model}",
+        drawer="figures.training:training_figure",
+        section="training",
+        title="Training",
+        alt="Line plots: noisy, clean and validation accuracy against epoch, for {names}.",
+        inputs=lambda s, w: {
+            "histories": s.run_paths(s.places.run("perturbed/history.tsv"), models=[w["model"]]),
+            "training": s.places.summary("training"),
+        },
+        drawn_for=by_model,
+        runs=lambda s, w: s.run_list(models=[w["model"]], labels="perturbed"),
+        caption="""
+**Training on perturbed labels** of {{ model }}: accuracy after each epoch, thick for the mean
+and thin for single seeds.
+Clean examples are learnt first; the solid line of noisy examples rises later, which is
+memorisation. Triangles mark the epoch after which training accuracy first exceeded the
+threshold (θ_M1); without one it was never reached.
+Noisy accuracy is against the perturbed label, validation accuracy against true labels.
+""",
     ),
-    "components": Kind(
-        "figures.components", "techniques",
-        "Line plots: memorisation error by layer for whole layers and their blocks, for {names}.",
+    "matrix": FigureKind(
+        name="matrix_{technique}_{task}_{model}",
+        drawer="figures.layers:matrix_figure",
+        section="techniques",
+        title="Window matrices",
+        alt="Heat map: mean memorisation error by window length and layer, for {names}.",
+        inputs=lambda s, w: {
+            "runs": s.table_paths(w["technique"], models=[w["model"]], tasks=[w["task"]])
+        },
+        drawn_for=lambda s: matrices(s, "technique", s.window_techniques),
+        caption="""
+**Memorisation error by window** for {{ task }} and {{ model }} ({{ technique }}), as Figure 3
+of the paper.
+Row x, column y is the mean share of noisy examples that lose their perturbed label, over all
+windows of x consecutive layers that include layer y.
+Read from top to bottom: the sooner a column darkens, the more its layer matters for
+memorisation. Errors are scaled so that modifying all layers (the bottom row) gives 1.
+{% if "patching" in technique %}Patching puts what θ_O's layers added to the state in the place
+of what θ_M2's added. So a late layer that only writes out what early ones decided reverts
+examples too, as it doesn't in swapping.
+{% endif -%}
+The clean error in the title should stay near 0: only then does a window undo memorisation
+rather than the task.
+""",
     ),
-    "examples": Kind(
-        "figures.examples", "examples",
-        "Heat maps: shares of examples by smallest reverting window and single layer, for {names}.",
+    "layer_weights": FigureKind(
+        name="layer_weights_{model}",
+        drawer="figures.layers:layer_weights_figure",
+        section="techniques",
+        title="Layer weights",
+        alt="Line plots: layer weight, or F1 of probes, against layer, for {names}.",
+        inputs=tables("layer_weights", "probe_f1"),
+        drawn_for=by_model,
+        caption="""
+**Layer weights** of {{ model }}, as Figures 5 and 13 of the paper: a row of panels per
+technique, a column per group of tasks, a line per task.
+A higher weight means that the layer matters more for memorisation; bands are one standard
+deviation over seeds. A row of probing shows the F1 of probes that tell noisy from clean
+examples instead: where it rises from one layer to the next, the layer matters. Its dotted lines
+are the F1 of random guesses; a probe no better than those found no noise.
+Compare shapes rather than heights between rows, since the techniques' units differ. The
+vertical axes don't start at 0.
+""",
     ),
-    "training": Kind(
-        "figures.training", "training",
-        "Line plots: noisy, clean and validation accuracy against epoch, for {names}.",
+    "techniques": FigureKind(
+        name="techniques_{model}",
+        drawer="figures.layers:techniques_figure",
+        section="techniques",
+        title="Techniques side by side",
+        alt="Line plots: relative layer weight of each technique against layer, for {names}.",
+        inputs=tables("layer_weights"),
+        drawn_for=lambda s: by_model(s) if len(s.techniques) > 1 else [],
+        caption="""
+**Techniques side by side** for {{ model }}: a panel per task, a line per technique, each scaled
+so that its largest weight is 1.
+Where lines run together the techniques agree on the layers that matter. Compare shapes, not
+heights: a line that falls steeply from its peak puts most of its weight on that layer, a flat
+one spreads it over all.
+""",
     ),
-    "matrix": Kind(
-        "figures.layers", "techniques",
-        "Heat map: mean memorisation error by window length and layer, for {names}.",
+    "one_layer": FigureKind(
+        name="one_layer",
+        drawer="figures.layers:one_layer_figure",
+        section="techniques",
+        title="Largest error from one layer",
+        alt="Dot plot: largest memorisation error from modifying one layer, by model.",
+        inputs=tables("one_layer"),
+        drawn_for=lambda s: once(s) if s.window_techniques else [],
+        caption="""
+**Largest memorisation error from modifying a single layer**, as Figure 4 of the paper: a dot
+per task, spread sideways only so that dots don't hide each other.
+Bars are one standard deviation over seeds. Low values mean that no layer on its own holds the
+memorised labels; the dotted line is at 0.15, below which most dots of the paper lie.
+Errors are scaled so that modifying all layers gives 1, or not where a panel's title says so.
+Errors above 1 are possible where one layer undoes more than all together; such a panel has an
+axis of its own.
+""",
     ),
-    "layer_weights": Kind(
-        "figures.layers", "techniques",
-        "Line plots: layer weight, or F1 of probes, against layer, for {names}.",
+    "mcog": FigureKind(
+        name="mcog",
+        drawer="figures.mcog:mcog_figure",
+        section="techniques",
+        title="Memorisation centre of gravity",
+        alt="Dot plot: memorisation centre of gravity of each task, by technique and model.",
+        inputs=tables("mcog", "layer_weights"),
+        drawn_for=once,
+        caption="""
+**Memorisation centre of gravity** (M-CoG) per task, technique and model, as Figure 6 of the
+paper: the mean layer, each layer weighted by its relevance for memorisation.
+Points left of the dotted line (the middle of the model) say that lower layers matter more,
+points right of it that higher layers do. Bars are one standard deviation over seeds.
+The axis shows the part of layers 1 to L that the points need. Values lie near the middle by
+construction when many layers share the work: compare tasks, not distances from the ends.
+""",
     ),
-    "techniques": Kind(
-        "figures.layers", "techniques",
-        "Line plots: relative layer weight of each technique against layer, for {names}.",
+    "mcog_averages": FigureKind(
+        name="mcog_averages",
+        drawer="figures.mcog:mcog_averages_figure",
+        section="techniques",
+        title="Memorisation centre of gravity, averaged",
+        alt="Dot plots: M-CoG of each task averaged over models and over techniques.",
+        inputs=tables("mcog", "layer_weights"),
+        drawn_for=lambda s: once(s) if s.compared else [],
+        caption="""
+**M-CoG averaged over models (left) and over techniques (right)**, as Figure 7 of the paper;
+bars are one standard deviation over what was averaged.
+Left, a mark per technique: do techniques order the tasks alike? Right, a mark per model,
+averaged over the paper's techniques that were run: do models? Only models with the commonest
+number of layers enter.
+""",
     ),
-    "one_layer": Kind(
-        "figures.layers", "techniques",
-        "Dot plot: largest memorisation error from modifying one layer, by model.",
+    "label_probes": FigureKind(
+        name="label_probes_{model}",
+        drawer="figures.probes:label_probes_figure",
+        section="techniques",
+        title="Probes for labels",
+        alt=(
+            "Line plots: F1 of probes for perturbed and original labels against layer, for {names}."
+        ),
+        inputs=tables("label_f1"),
+        drawn_for=lambda s: by_model(s) if "probing" in s.techniques else [],
+        caption="""
+**Probes for labels** in {{ model }}, as Figure 14 of the paper: how well probes read the
+perturbed label (solid) and the original one (dashed) of noisy examples from each layer, and the
+label of clean examples (dotted). Bands are one standard deviation over seeds.
+Where the solid line rises above the dashed one, the state says more of what was memorised than
+of what would generalise: 0.10 above is the event “memorisation » generalisation”.
+""",
     ),
-    "mcog": Kind(
-        "figures.mcog", "techniques",
-        "Dot plot: memorisation centre of gravity of each task, by technique and model.",
+    "component_matrix": FigureKind(
+        name="swap-{component}_{task}_{model}",
+        drawer="figures.components:component_matrix_figure",
+        section="techniques",
+        title="Window matrices",
+        alt=(
+            "Heat map: mean memorisation error by window length and layer, for {names} swapped "
+            "alone."
+        ),
+        inputs=lambda s, w: {
+            "runs": s.run_paths(
+                s.component_table(w["component"]), models=[w["model"]], tasks=[w["task"]]
+            )
+        },
+        drawn_for=lambda s: matrices(s, "component", [c for c in s.components if c != "layer"]),
+        caption="""
+**Memorisation error by window** for {{ task }} and {{ model }} when only {{ "feed-forward" if
+component == "mlp" else "attention" }} blocks are swapped, and the rest of each layer stays.
+To be read as the matrix of whole layers. Errors are scaled so that swapping the blocks of all
+layers gives 1: shapes compare between matrices, heights don't, and where the blocks alone undo
+little, small differences look large.
+""",
     ),
-    "mcog_averages": Kind(
-        "figures.mcog", "techniques",
-        "Dot plots: M-CoG of each task averaged over models and over techniques.",
+    "components": FigureKind(
+        name="components_{model}",
+        drawer="figures.components:components_figure",
+        section="techniques",
+        title="Components",
+        alt=(
+            "Line plots: memorisation error by layer for whole layers and their blocks, for "
+            "{names}."
+        ),
+        inputs=tables("components"),
+        drawn_for=lambda s: by_model(s) if len(s.components) > 1 else [],
+        caption="""
+**Swapping whole layers, attention or feed-forward blocks** of {{ model }}: mean memorisation
+error over all windows that include a layer, averaged over lengths, a panel per task.
+Errors are not normalised, so that heights compare: the closer a block's line is to the whole
+layer's, the more of memorisation it carries. Layer norms belong to neither block. Bands are one
+standard deviation over seeds.
+""",
     ),
-    "centroids": Kind(
-        "figures.centroids", "explanation",
-        "Line plots: where clean and noisy examples lie between two classes' centroids against "
-        "layer, as trained and with half of the layers swapped, for {names}.",
+    "examples": FigureKind(
+        name="examples_{model}",
+        drawer="figures.examples:examples_figure",
+        section="examples",
+        title="Examples",
+        alt=(
+            "Heat maps: shares of examples by smallest reverting window and single layer, for "
+            "{names}."
+        ),
+        inputs=tables("example_shares"),
+        drawn_for=lambda s: by_model(s) if "swapping" in s.techniques else [],
+        caption="""
+**Where single examples sit** in {{ model }}: a row per task, numbers are per cent of the noisy
+examples that were memorised, mean over seeds.
+Left, by the number of consecutive layers in the smallest window whose swap reverts an example:
+1 means that one layer alone holds it; "none" that no swap reverts it, not even that of all
+layers. Right, the share that each single layer reverts; an example may be reverted by several.
+Empty cells are 0.
+""",
     ),
-    "swapped_halves": Kind(
-        "figures.centroids", "explanation",
-        "Line plots: where noisy examples lie between two classes' centroids against layer, as "
-        "trained and with half of the layers swapped, a panel per task, for {names}.",
+    "correlations": FigureKind(
+        name="correlations_{measure}",
+        drawer="figures.correlations:correlations_figure",
+        section="correlations",
+        title="Correlations",
+        alt="Heat maps: Spearman's rho between techniques and between models ({names}).",
+        inputs=tables("correlations"),
+        drawn_for=lambda s: [{"measure": m} for m in MEASURES] if s.compared else [],
+        caption="""
+**Agreement of techniques and of models** on {{ "M-CoG" if measure == "mcog" else "layer
+weights" }}: Spearman's ρ, as Figure {{ 8 if measure == "mcog" else 9 }} of the paper. A panel's
+title says what it compares; what only one of was run has no panel.
+1 (dark red) is the same order, 0 (white) none, -1 (dark blue) the opposite order; "n too small"
+marks fewer than three pairs to compare. Intervals and counts are in the table of correlations.
+""",
     ),
-    "events": Kind(
-        "figures.centroids", "explanation",
-        "Dot plots: the layer at which noisy examples turn and the layer from which classes are "
-        "told apart, by task and model, from centroids and from probes.",
+    "binarised": FigureKind(
+        name="binarised",
+        drawer="figures.binarised:binarised_figure",
+        section="correlations",
+        title="Binarised tasks",
+        alt="Dot plots: depth of memorisation of tasks with all their classes and with two.",
+        inputs=tables("mcog", optional=("events",)),
+        drawn_for=lambda s: once(s) if s.binarised else [],
+        caption="""
+**All classes and two classes**, as Figures 19 and 20 of the paper: M-CoG of each technique, and
+the centroid events, of multi-class tasks (filled marks) and of the same tasks with their two
+commonest classes alone (open marks). Marks are means over models, bars one standard deviation.
+Where open and filled marks of a task stay together, its depth isn't an effect of how many
+classes it has.
+""",
     ),
-    "control_accuracy": Kind(
-        "figures.control", "control",
-        "Dot plots: accuracy@1 and accuracy@2 of each technique, and by pair of layers.",
+    "depth_correlations": FigureKind(
+        name="depth_correlations",
+        drawer="figures.depth:depth_correlations_figure",
+        section="correlations",
+        title="Correlations",
+        alt=(
+            "Dot plots: Spearman's rho of each measure of depth with each measure of "
+            "generalisation, pooled and by model, beside the paper's."
+        ),
+        inputs=tables("correlations"),
+        drawn_for=lambda s: once(s) if s.depth_compared else [],
+        caption="""
+**Depth of memorisation against generalisation**, as Table 2 of the paper, and centroid events
+against those of probes (section 5): Spearman's ρ over tasks. The first panel pools all models,
+the others take one each.
+Filled dots are this run's, with a 95 % interval from resampling tasks; open diamonds are the
+paper's own numbers for its 12 tasks and four models. Where there are fewer than three pairs of
+values, no dot is drawn and the panel says so.
+Right of the dotted line: the better a model generalises to a task, the deeper it memorises.
+""",
     ),
-    "control_weights": Kind(
-        "figures.control", "control",
-        "Line plots: layer weights of each technique by pair of layers, for {names}.",
+    "centroids": FigureKind(
+        name="centroids_{task}_{model}",
+        drawer="figures.centroids:centroids_figure",
+        section="explanation",
+        title="Centroid analysis",
+        alt=(
+            "Line plots: where clean and noisy examples lie between two classes' centroids "
+            "against layer, as trained and with half of the layers swapped, for {names}."
+        ),
+        inputs=lambda s, w: {
+            "runs": s.run_paths(
+                s.places.run("centroids.tsv"), models=[w["model"]], tasks=[w["task"]]
+            ),
+            **tables("centroids", "events")(s, w),
+        },
+        drawn_for=by_task_and_model,
+        stage="centroids",
+        caption="""
+**Centroid analysis** of {{ task }}, {{ model }}, as Figures 10 and 11 of the paper: all
+training examples of two classes projected on the line between the centroids of their clean
+examples, averaged over seeds and ordered pairs of classes (thin lines: noisy means of single
+pairs, where there are more than two).
+Noisy examples belong to class b and were given the label a; bands hold three quarters of the
+examples. Left the model as trained (θ_M2), then with the bottom and with the top half of its
+layers taken from θ_O, which saw the original labels.
+**Crossing**: the first layer whose noisy mean is nearer to a. **Initiation**: the first layer
+from which on the bands of a and b stay apart. Each is the mean over those pairs and seeds in
+which it happened; beside it, in how many it never did.
+The centroids are those of the training examples that are projected, so with few examples per
+class they lie apart sooner than unseen examples would.
+""",
     ),
-    "gradient_variants": Kind(
-        "figures.control", "control",
-        "Line plots: gradient norms by layer after each step of post-processing, for {names}.",
+    "swapped_halves": FigureKind(
+        name="swapped_halves_{model}",
+        drawer="figures.centroids:swapped_halves_figure",
+        section="explanation",
+        title="Half of the layers",
+        alt=(
+            "Line plots: where noisy examples lie between two classes' centroids against layer, "
+            "as trained and with half of the layers swapped, a panel per task, for {names}."
+        ),
+        inputs=tables("centroids"),
+        drawn_for=by_model,
+        stage="centroids",
+        caption="""
+**Half of the layers taken from θ_O**, {{ model }}, as Figure 11 of the paper: where noisy
+examples lie on average between the class of their perturbed label (0) and their own (1), by
+layer.
+Where a dashed line stays near 1 while the solid one falls, the bottom half of the layers begins
+the move that the top half completes; where the dotted line ends near 0, replacing the top half
+comes too late to stop it. Solid and dotted lines coincide in the bottom half, which they share.
+""",
     ),
-    "label_probes": Kind(
-        "figures.probes", "techniques",
-        "Line plots: F1 of probes for perturbed and original labels against layer, for {names}.",
+    "events": FigureKind(
+        name="events",
+        drawer="figures.events:events_figure",
+        section="explanation",
+        title="Events",
+        alt=(
+            "Dot plots: the layer at which noisy examples turn and the layer from which classes "
+            "are told apart, by task and model, from centroids and from probes."
+        ),
+        inputs=tables("events", "centroids"),
+        drawn_for=once,
+        stage="centroids",
+        caption="""
+**When noisy examples turn, and when classes come apart**, per task, as Figure 12 of the paper
+(15, 17 and 20 show the same). Filled marks: the crossing of the centroid analysis, and the
+first layer at which probes predict noisy examples' perturbed labels better than their original
+ones by 0.10 of F1 (memorisation » generalisation). Open marks: classification initiation, and
+the first layer at which probes reach 90 % of the way from random guesses to their best layer on
+clean examples.
+Layers are means over seeds (and pairs of classes) in which the event happened, bars one
+standard deviation; the share in which it never happened is on the right. A mean over models has
+their standard deviation.
+A filled mark to the right of the open one says that the model generalises first and memorises
+second.
+""",
     ),
-    "binarised": Kind(
-        "figures.binarised", "correlations",
-        "Dot plots: depth of memorisation of tasks with all their classes and with two.",
+    "generalisation": FigureKind(
+        name="generalisation",
+        drawer="figures.generalisation:generalisation_figure",
+        section="generalisation",
+        title="Scores",
+        alt=(
+            "Dot plots: generalisation score and scaled validation accuracy of each task, by model."
+        ),
+        inputs=tables("generalisation"),
+        drawn_for=once,
+        stage="generalisation",
+        caption="""
+**How well models generalise**, the two measures of the paper's Table 2. Top: generalisation
+score, the share of training examples whose label gets more than a random guess's probability
+from models that were not trained on them; hollow marks count clean examples only, bars are one
+standard deviation over halves.
+Bottom: validation accuracy at the end of training, scaled so that random guessing is 0 and the
+best possible 1; bars are one standard deviation over seeds.
+Noisy examples pull the score down by about their share, since nothing but themselves says their
+label.
+""",
     ),
-    "depth_correlations": Kind(
-        "figures.depth", "correlations",
-        "Dot plots: Spearman's rho of each measure of depth with each measure of generalisation, "
-        "pooled and by model, beside the paper's.",
+    "memorisation_map": FigureKind(
+        name="memorisation_map_{task}_{model}",
+        drawer="figures.generalisation:memorisation_map_figure",
+        section="generalisation",
+        title="Memorisation maps",
+        alt=(
+            "Scatter plot: probability of each training example's label where it was trained on "
+            "and where it was held out, for {names}."
+        ),
+        inputs=lambda s, w: {
+            "examples": s.places.pair("generalisation.tsv").format(**w),
+            "halves": s.places.pair("generalisation_halves.tsv").format(**w),
+        },
+        drawn_for=by_pair,
+        stage="generalisation",
+        caption="""
+**Memorisation map** of {{ task }} and {{ model }}: a point per training example, from models
+trained on random halves of the data.
+To the right are examples whose label the models give much probability after training on them;
+to the top those whose label they give it without having seen them. Colour is the difference,
+counterfactual memorisation: what a model knows of an example only because it was trained on it.
+Points above the dotted line (a random guess) make up the generalisation score. Bottom right,
+often noisy examples (triangles): memorised, since nothing else in the data says their label.
+""",
     ),
-    "correlations": Kind(
-        "figures.correlations", "correlations",
-        "Heat maps: Spearman's rho between techniques and between models ({names}).",
+    "control_accuracy": FigureKind(
+        name="control_accuracy",
+        drawer="figures.control:control_accuracy_figure",
+        section="control",
+        title="Accuracy",
+        alt="Dot plots: accuracy@1 and accuracy@2 of each technique, and by pair of layers.",
+        inputs=tables("control_accuracy"),
+        drawn_for=once,
+        stage="control",
+        caption="""
+**Do techniques find layers that are known?** (Figure 2) In the control setup the labels of a
+task could change two layers alone, while an auxiliary task trained all of them.
+accuracy@k is the share of a technique's k highest-scoring layers that are among those two. A
+small marker is a task's mean over pairs of layers and models, the bar is the mean of all;
+hollow markers are tasks that chose how gradients are post-processed, and count in no bar. The
+dotted line is what random guesses reach.
+The last panel splits accuracy@2 by where the two layers were.
+""",
     ),
-    "progression": Kind(
-        "figures.progression", "progression",
-        "Line plots: accuracies, M-CoG and centroid events against epoch, for {names}.",
+    "control_weights": FigureKind(
+        name="control_weights_{model}",
+        drawer="figures.control:control_weights_figure",
+        section="control",
+        title="Layer weights",
+        alt="Line plots: layer weights of each technique by pair of layers, for {names}.",
+        inputs=tables("control_weights"),
+        drawn_for=by_model,
+        stage="control",
+        caption="""
+**Layer weights in the control setup**, {{ model }}: a row per technique, a column per pair of
+layers that the task's labels could change (shaded), a line per task, each scaled so that its
+largest weight is 1.
+A technique that localises has its peaks in the shade.
+""",
     ),
-    "memorisation_map": Kind(
-        "figures.generalisation", "generalisation",
-        "Scatter plot: probability of each training example's label where it was trained on and "
-        "where it was held out, for {names}.",
+    "gradient_variants": FigureKind(
+        name="gradient_variants_{model}",
+        drawer="figures.control:gradient_variants_figure",
+        section="control",
+        title="Gradient post-processing",
+        alt="Line plots: gradient norms by layer after each step of post-processing, for {names}.",
+        inputs=lambda s, w: {
+            "runs": s.control.variant_paths("gradients.tsv"),
+            "norms": s.control.variant_paths("gradient_norms.tsv"),
+        },
+        drawn_for=lambda s: by_model(s) if s.control.validated else [],
+        stage="control",
+        runs=lambda s, w: s.control.variant_runs(),
+        caption="""
+**Post-processing of forgetting gradients** (Figure 21), {{ model }}, L1-norm: above, the norms
+as they come, of the frozen counterpart for noisy examples (relative to the largest) and of the
+model for clean and for noisy examples (both relative to the larger of the two); below, layer
+weights, which sum to 1, after each step: none, divided by the frozen counterpart, less the
+gradient of clean examples, both.
+Two rows per validation task, a line per pair of layers that its labels could change; filled
+markers are those two layers.
+""",
     ),
-    "generalisation": Kind(
-        "figures.generalisation", "generalisation",
-        "Dot plots: generalisation score and scaled validation accuracy of each task, by model.",
+    "progression": FigureKind(
+        name="progression_{model}",
+        drawer="figures.progression:progression_figure",
+        section="progression",
+        title="Progression",
+        alt="Line plots: accuracies, M-CoG and centroid events against epoch, for {names}.",
+        inputs=tables("progression", "layer_weights"),
+        drawn_for=by_model,
+        stage="progression",
+        caption="""
+**Depth of memorisation by epoch**, by task, for {{ model }}: the accuracy on noisy examples
+against their perturbed labels and on clean ones, the memorisation centre of gravity of each
+technique, and the
+mean layers of the centroid events. Bars are standard deviations over seeds (and pairs of
+classes). A point is
+missing where nothing was memorised yet or an event never happened.
+""",
     ),
-}  # fmt: skip
+}

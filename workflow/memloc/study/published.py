@@ -1,4 +1,4 @@
-"""Correlations that Dankers & Titov (2024) report, to stand beside ours, never to be tuned to."""
+"""Numbers that Dankers & Titov (2024) report, shown beside ours and never tuned to."""
 
 MODELS = ("all", "bert", "opt", "gpt-neo", "pythia")  # columns of Table 2, by config's names
 RETRAINING_MODELS = 0.85  # section 4.1: mean over pairs of models, M-CoG of layer retraining
@@ -21,6 +21,23 @@ LARGER = {  # Appendix B, OPT-1.3B: (quantity, other model)
     ("mcog:swapping", "opt"): 0.87,
     ("crossing", "mean of others"): 0.94,
     ("initiation", "mean of others"): 0.15,
+}
+ONE_LAYER_ERROR = 0.15  # Figure 4: most errors from modifying one layer alone lie below it
+# Table 4: accuracy@2 by the weights' name on the hub, a pair (L1-norm, L2-norm) for each of
+# TABLE_4_STEPS, the suffixes of the variants of gradients that post-processing makes.
+TABLE_4 = {
+    "pythia-160m-deduped": [(0.08, 0.08), (0.08, 0.08), (0.08, 0.08), (0.08, 0.00)],
+    "gpt-neo-125m": [(0.58, 0.25), (0.67, 0.42), (0.58, 0.25), (0.75, 0.25)],
+    "bert-base-cased": [(0.58, 0.50), (0.50, 0.50), (0.58, 0.50), (0.75, 0.58)],
+    "opt-125m": [(0.58, 0.17), (0.50, 0.42), (0.67, 0.33), (0.58, 0.50)],
+}
+TABLE_4_STEPS = ("", "-frozen", "-clean", "-clean-frozen")
+TABLE_4_TASKS = {"mrpc", "trec"}
+# Section 3 and Appendix D, on GTX 1080/2080 Ti: what, runs per model, least and most hours of one.
+COSTS = {
+    "main": ("fine-tuning, main", 84, 1.0, 6.0),
+    "control": ("fine-tuning, control setup", 77, 1.0, 6.0),
+    "retraining": ("layer retraining, windows", 2808, 3 / 60, 45 / 60),
 }
 BINARISED = {  # Appendix C: rho, mean of binarised - multi-class, mean of its absolute value
     "mcog:swapping": (0.84, -0.05, 0.16),

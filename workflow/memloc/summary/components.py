@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -19,8 +20,8 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def summarise(
-    paths: Iterable[str | Path], runs: Iterable[Mapping], outputs: Mapping[str, str]
+def summarise_components(
+    paths: Iterable[str | Path], runs: Iterable[Mapping[str, Any]], outputs: Mapping[str, str]
 ) -> None:
     """Write both tables from the runs' window tables; `runs` says task, model, seed, component.
 

@@ -1,12 +1,14 @@
 """summary/correlations.tsv: every rank correlation of the study, with the paper's beside it.
 
-Between techniques and between models (Figures 8 and 9) here, of depth with generalisation and
-others in `memloc.depth`. Rows pair the values that a and b give for the same task, model (or
-technique) and, for layer weights, layer. A family of tests, within which Holm's adjustment is made,
-is what one table or panel shows together; column `family` declares it.
+Those between techniques and between models (Figures 8 and 9) are made here, those of depth with
+generalisation and others in `memloc.summary.depth`. Each pairs the values that a and b give for the
+same task, the same model (or technique) and, of layer weights, the same layer. Holm's adjustment is
+made within a family of tests, which is what one table or panel shows together: column `family`.
 """
 
+from collections.abc import Iterable
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,7 +32,15 @@ def min_max(values: pd.Series) -> pd.Series:
     return (values - low) / (high - low) if high > low else values * 0.0
 
 
-def compare(frame, value, by, keys, seed, measure, level):
+def compare(
+    frame: pd.DataFrame,
+    value: str,
+    by: str,
+    keys: list[str],
+    seed: int,
+    measure: str,
+    level: str,
+) -> list[dict]:
     """Rows for every pair of the entries of column `by`, joined on `keys` (task among them)."""
     rows = []
     entries = list(dict.fromkeys(frame[by]))
@@ -47,7 +57,7 @@ def compare(frame, value, by, keys, seed, measure, level):
     return rows
 
 
-def mean_of_pairs(rows, level):
+def mean_of_pairs(rows: Iterable[dict], level: str) -> list[dict]:
     """The mean of pairwise rhos as a row of its own: the paper gives it for retraining (4.1)."""
     values = [row["rho"] for row in rows if not np.isnan(row["rho"])]
     if not values:
@@ -61,10 +71,11 @@ def mean_of_pairs(rows, level):
 def agreement(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> list[dict]:
     """Rows between techniques and between models.
 
-    Levels: "technique" (pairs over tasks and models), "model" (over tasks and techniques; weights
-    scaled to 0..1 per technique, as their units differ) and, with a technique's name, "model:NAME"
-    (between models within that technique: the paper's 0.85 is the mean of M-CoG's for retraining).
-    Layer weights of models with different numbers of layers aren't compared.
+    Level "technique" compares techniques over tasks and models. Level "model" compares models over
+    tasks and techniques, with each technique's weights scaled to 0..1, since units differ between
+    techniques. Level "model:NAME" compares models on M-CoG within the technique NAME; the paper's
+    0.85 is the mean of these for retraining. Layer weights of models with different numbers of
+    layers aren't compared.
     """
     rows = []
     scaled = weights.assign(scaled=weights.groupby("technique")["weight"].transform(min_max))
@@ -85,14 +96,21 @@ def agreement(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> list[dict
     return rows
 
 
-def correlations(weights, mcog, seed, events=None, generalisation=None) -> pd.DataFrame:
+def correlations(
+    weights: pd.DataFrame,
+    mcog: pd.DataFrame,
+    seed: int,
+    events: pd.DataFrame | None = None,
+    generalisation: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """The correlations table of the summary's frames; events and generalisation may be missing.
 
     Binarised variants of tasks enter nothing but their comparison with the tasks they come from.
     """
     tasks = main_tasks(mcog["task"])
-    main = [frame[frame["task"].isin(tasks)] for frame in (weights, mcog)]
-    rows = agreement(*main, seed)
+    main = {"weights": weights, "mcog": mcog}
+    main = {name: frame[frame["task"].isin(tasks)] for name, frame in main.items()}
+    rows = agreement(**main, seed=seed)
     rows += depth_correlations(weights, mcog, events, generalisation, seed)
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
     for family, part in table.groupby("family"):
@@ -102,8 +120,15 @@ def correlations(weights, mcog, seed, events=None, generalisation=None) -> pd.Da
     return table.astype(dict.fromkeys(numbers, float))
 
 
-def write_correlations(layer_weights, mcog, output, seed, events=None, generalisation=None):
-    """Read the summary's tables and write summary/correlations.tsv."""
+def write_correlations(
+    layer_weights: str | Path,
+    mcog: str | Path,
+    output: str | Path,
+    seed: int,
+    events: str | Path | None = None,
+    generalisation: str | Path | None = None,
+) -> None:
+    """Write summary/correlations.tsv from the summary's tables; the last two may be missing."""
     others = [read_tsv(path) if path else None for path in (events, generalisation)]
     table = correlations(read_tsv(layer_weights), read_tsv(mcog), seed, *others)
     write_tsv(table, output, COLUMNS)

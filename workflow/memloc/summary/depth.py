@@ -2,8 +2,10 @@
 
 Table 2, the events of section 5, a larger model (Appendix B) and binarised tasks (Appendix C).
 Frames are the summary's mcog, layer_weights, events and generalisation; what a study lacks gives no
-rows. A depth of an event that never happened is nan: its pair is left out, and the note says so.
+rows. An event that never happened has no depth (nan): its pair is left out, and the note says so.
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -20,8 +22,8 @@ GENERALISATION = ("score", "validation_scaled")
 POOLED, OTHERS = "all", "mean of others"
 
 
-def main_tasks(tasks) -> list[str]:
-    """The tasks but for binarised variants of others among them."""
+def main_tasks(tasks: Iterable[str]) -> list[str]:
+    """The tasks without those that are binarised variants of others among them."""
     found = list(dict.fromkeys(tasks))
     return [t for t in found if not (t.endswith(BINARY) and t.removesuffix(BINARY) in found)]
 
@@ -48,7 +50,18 @@ def commonest(layers: pd.Series) -> list[str]:
     return list(layers.index[layers == layers.mode().iloc[0]]) if len(layers) else []
 
 
-def row(frame, x, y, seed, *, measure, level, a, b, paper=np.nan):
+def depth_row(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    seed: int,
+    *,
+    measure: str,
+    level: str,
+    a: str,
+    b: str,
+    paper: float = np.nan,
+) -> dict:
     """A row of correlations.tsv from two columns of a frame indexed by task (and model)."""
     tasks = frame.index.get_level_values("task")
     pairs = pd.DataFrame({"x": frame[x].to_numpy(), "y": frame[y].to_numpy(), "task": tasks})
@@ -59,14 +72,14 @@ def row(frame, x, y, seed, *, measure, level, a, b, paper=np.nan):
     return where | found | {"paper_rho": paper, "note": "; ".join(filter(None, notes))}
 
 
-def pooled_and_each(frame, peers):
+def pooled_and_each(frame: pd.DataFrame, peers: list[str]) -> dict[str, pd.DataFrame]:
     """The part of a frame of the models that can be pooled, and that of each model, by level."""
     pooled = {POOLED: frame[frame.index.isin(peers, level="model")]}
     return pooled | dict(iter(frame.groupby(level="model", sort=False)))
 
 
-def table_2(frame, peers, seed):
-    """Depth against generalisation: pooled over models of the commonest depth, and each model."""
+def with_generalisation(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dict]:
+    """Table 2, depth against generalisation: of the models `peers` together, and of each model."""
     rows = []
     names = [n for n in ("crossing", "probing-memorisation") if n in frame]  # as in the paper
     names += [n for n in frame if n.startswith("mcog")]
@@ -77,12 +90,12 @@ def table_2(frame, peers, seed):
                 family = "generalisation-technique" if ":" in depth else "generalisation"
                 facts = dict(measure="generalisation", level=level, a=depth, b=target)
                 paper = published.table_2(depth, target, level)
-                rows.append(row(part, depth, target, seed, **facts, paper=paper)
+                rows.append(depth_row(part, depth, target, seed, **facts, paper=paper)
                             | {"family": family})  # fmt: skip
     return rows
 
 
-def between_events(frame, peers, seed):
+def between_events(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dict]:
     """Centroid against probing events, pooled and for each model."""
     rows = []
     parts = pooled_and_each(frame, peers)
@@ -91,12 +104,14 @@ def between_events(frame, peers, seed):
             for level, part in parts.items():
                 facts = dict(measure="events", level=level, a=centroid, b=probing)
                 paper = rho if level == POOLED else np.nan
-                rows.append(row(part, centroid, probing, seed, **facts, paper=paper))
+                rows.append(depth_row(part, centroid, probing, seed, **facts, paper=paper))
     return rows
 
 
-def larger_models(frame, layers, peers, seed):
-    """Models deeper than the others against each of these, and events against their mean."""
+def larger_models(
+    frame: pd.DataFrame, layers: pd.Series, peers: list[str], seed: int
+) -> list[dict]:
+    """Models with more layers than `peers`, against each of these and against their mean."""
     rows = []
     quantities = [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]
     deepest = layers[peers].max() if peers else 0
@@ -108,11 +123,11 @@ def larger_models(frame, layers, peers, seed):
                 paper = published.LARGER.get((name, other), np.nan)
                 facts = dict(measure="larger", level=name, a=large, b=other)
                 paper = paper if large == "opt-1.3b" else np.nan
-                rows.append(row(wide, large, other, seed, **facts, paper=paper))
+                rows.append(depth_row(wide, large, other, seed, **facts, paper=paper))
     return rows
 
 
-def binarised(frame, seed):
+def binarised(frame: pd.DataFrame, seed: int) -> list[dict]:
     """Multi-class tasks against their binarised variants, with mean differences.
 
     M-CoGs pair every task and model, events the tasks' means over models, as in the paper.
@@ -136,7 +151,7 @@ def binarised(frame, seed):
         rho, mean, absolute = published.BINARISED.get(name, (np.nan, None, None))
         facts = dict(measure="binarised", level=name, a="multi-class", b="binarised")
         rows.append(
-            row(both, "whole", "two", seed, **facts, paper=rho)
+            depth_row(both, "whole", "two", seed, **facts, paper=rho)
             | {
                 "mean_difference": change.mean(),
                 "mean_absolute_difference": change.abs().mean(),
@@ -147,7 +162,13 @@ def binarised(frame, seed):
     return rows
 
 
-def depth_correlations(weights, mcog, events, generalisation, seed) -> list[dict]:
+def depth_correlations(
+    weights: pd.DataFrame,
+    mcog: pd.DataFrame,
+    events: pd.DataFrame | None,
+    generalisation: pd.DataFrame | None,
+    seed: int,
+) -> list[dict]:
     """All rows of this module, of the summary's frames (None: not run)."""
     found = depths(mcog, events)
     layers = weights.groupby("model", sort=False)["layer"].max()
@@ -156,7 +177,7 @@ def depth_correlations(weights, mcog, events, generalisation, seed) -> list[dict
     rows = []
     if generalisation is not None and len(generalisation):
         target = generalisation.set_index(KEYS)[list(GENERALISATION)]
-        rows += table_2(main.join(target), peers, seed)
+        rows += with_generalisation(main.join(target), peers, seed)
     rows += between_events(main, peers, seed)
     rows += larger_models(main, layers, peers, seed)
     return rows + binarised(found, seed)

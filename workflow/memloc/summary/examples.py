@@ -1,21 +1,22 @@
 """Where single noisy examples sit: the smallest window whose swap reverts each.
 
-The paper names lack of evidence for individual examples among its limitations; the tables of
-swapped windows hold it. A window reverts an example if theta_M2 with the window swapped no longer
-predicts its perturbed label. Of all windows that do, the smallest is that of fewest consecutive
-layers, and among these the one that starts first. An example that no window reverts is "none";
-one that theta_M2 doesn't predict in the first place has nothing to revert and is left out of all
-shares, but stays in the tables as not memorised.
+The paper names it as a limitation that it has no evidence about individual examples; the tables of
+swapped windows hold such evidence. A window reverts an example if theta_M2 with the window swapped
+no longer predicts its perturbed label. The smallest of all windows that revert an example is the
+one of fewest consecutive layers; of several, the one that starts first. Where no window reverts an
+example, the tables say "none". An example whose perturbed label theta_M2 doesn't predict has
+nothing to revert: the tables list it as not memorised, and no share counts it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from memloc.errors import MemlocError
-from memloc.store.tables import read_tsv, write_tsv
+from memloc.store.tables import read_parquet, read_tsv, write_tsv
 
 NONE = "none"
 RUN_COLUMNS = ["index", "memorised", "length", "start", "single_layers", "share", "n_layers"]
@@ -64,11 +65,11 @@ def locate(examples: pd.DataFrame, memorised: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares(examples: pd.DataFrame) -> pd.DataFrame:
-    """Frame example_shares: of the memorised noisy examples of each task and model,
+    """Frame example_shares: shares of the memorised noisy examples of each task and model.
 
-    kind "length": the share whose smallest window has `value` layers ("none": never reverted);
-    kind "layer": the share that layer `value` reverts alone. Means and standard deviations over
-    seeds; n_examples and n_unmemorised are sums over seeds.
+    Of kind "length", the share whose smallest window has `value` layers ("none": no window reverts
+    them); of kind "layer", the share that layer `value` reverts alone. Shares are means over seeds
+    beside their standard deviations; n_examples and n_unmemorised are sums over seeds.
     """
     rows = []
     for (task, model), part in examples.groupby(["task", "model"], sort=False):
@@ -97,9 +98,10 @@ def _share(seed: pd.DataFrame, kind: str, value: str) -> float:
 def ranks(examples: pd.DataFrame) -> pd.DataFrame:
     """Frame example_ranks: each task's examples over models and seeds, hardest to revert first.
 
-    difficulty: mean over runs that memorised it of the smallest window's length as a share of the
-    layers; a run in which nothing reverts it counts as one layer more than there are. Ties go by
-    the share of windows that revert it. Examples no run memorised have no difficulty and no place.
+    difficulty: the smallest window's length as a share of the layers, averaged over the runs that
+    memorised the example; a run in which no window reverts it counts as one layer more than there
+    are. Of examples with equal difficulty, the one that the smaller share of windows reverts comes
+    first. Examples that no run memorised are left out.
     """
     ours = examples[examples["memorised"]]
     length = pd.to_numeric(ours["length"], errors="coerce")
@@ -119,12 +121,10 @@ def ranks(examples: pd.DataFrame) -> pd.DataFrame:
     return found[COLUMNS["example_ranks"]]
 
 
-def write_locations(
-    examples: str | Path, memorised: str | Path, output: str | Path, columns: Sequence[str] = ()
-) -> None:
+def write_locations(examples: str | Path, memorised: str | Path, output: str | Path) -> None:
     """Write a run's examples.tsv from the two tables of its swapping job."""
-    found = locate(pd.read_parquet(examples), pd.read_parquet(memorised))
-    write_tsv(found, output, list(columns) or RUN_COLUMNS)
+    found = locate(read_parquet(examples), read_parquet(memorised))
+    write_tsv(found, output, RUN_COLUMNS)
 
 
 def read_locations(path: str | Path) -> pd.DataFrame:
@@ -135,7 +135,7 @@ def read_locations(path: str | Path) -> pd.DataFrame:
 
 
 def summarise_locations(
-    paths: Iterable[str | Path], runs: Iterable[Mapping], outputs: Mapping[str, str]
+    paths: Iterable[str | Path], runs: Iterable[Mapping[str, Any]], outputs: Mapping[str, str]
 ) -> None:
     """Write examples, example_shares and example_ranks from the tables of all runs, in order."""
     names = ("task", "model", "seed")

@@ -1,11 +1,12 @@
 """Progression: how memorisation moves through the layers while a model memorises.
 
 Beyond the paper: techniques and centroid analysis at the checkpoints of chosen epochs (and at the
-end of training), summarised as they are for finished models. Layers are 1..L; imports no torch.
+end of training), summarised as they are for finished models. Layers are 1..L.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,12 +16,13 @@ from memloc.explain.events import SOURCES, summarise_events
 from memloc.localise.weights import mean_mcog
 from memloc.store.tables import COLUMNS as TABLES
 from memloc.store.tables import read_tsv, write_tsv
-from memloc.summary.weights import TECHNIQUES
+from memloc.study.techniques import TECHNIQUES, Technique
 
 COLUMNS = ["task", "model", "epoch", "measure", "name", "value", "sd", "n", "n_none"]
 MCOG, EVENT, ACCURACY = "mcog", "event", "accuracy"
 ACCURACIES = ("noisy_accuracy", "clean_accuracy", "validation_accuracy")
-Entry = tuple[Mapping, pd.DataFrame]  # what a table is of (task, model, seed, epoch, name); it
+# What a table is of (task, model, seed and, where it has them, epoch and name), and the table.
+Entry = tuple[Mapping[str, Any], pd.DataFrame]
 
 
 def _groups(entries: Iterable[Entry], *keys: str) -> dict[tuple, dict[int, pd.DataFrame]]:
@@ -31,8 +33,10 @@ def _groups(entries: Iterable[Entry], *keys: str) -> dict[tuple, dict[int, pd.Da
     return groups
 
 
-def mcog_rows(entries: Iterable[Entry], techniques: Mapping = TECHNIQUES) -> list[dict]:
-    """M-CoG by task, model, epoch and technique, of the seeds' mean weights; n: seeds."""
+def mcog_rows(
+    entries: Iterable[Entry], techniques: Mapping[str, Technique] = TECHNIQUES
+) -> list[dict]:
+    """M-CoG of the seeds' mean weights by task, model, epoch and technique; n counts seeds."""
     rows = []
     for key, seeds in _groups(entries, "task", "model", "epoch", "name").items():
         task, model, epoch, name = key
@@ -46,7 +50,7 @@ def mcog_rows(entries: Iterable[Entry], techniques: Mapping = TECHNIQUES) -> lis
 
 
 def event_rows(entries: Iterable[Entry]) -> list[dict]:
-    """Mean layer of each centroid event of theta_M itself; "none" where it never happened."""
+    """Mean layer of each centroid event, without swapped layers; "none" where it never happened."""
     by_epoch: dict[int, list[Entry]] = {}
     for facts, frame in entries:
         chosen = frame.loc[frame["source"] == SOURCES[0], EVENT_COLUMNS]
@@ -84,8 +88,9 @@ def progression(
 ) -> pd.DataFrame:
     """The frame of COLUMNS: a row per task, model, epoch and quantity, epochs in order.
 
-    measure mcog: name is a technique, n the seeds; event: a centroid event, n the seeds and pairs
-    of classes in which it happened and n_none those in which it didn't; accuracy: n the seeds.
+    Of measure mcog, name is a technique and n counts seeds. Of event, name is a centroid event, n
+    counts the seeds and pairs of classes in which it happened and n_none those in which it didn't.
+    Of accuracy, n counts seeds.
     """
     techniques, events = list(techniques), list(events)
     epochs = {facts["epoch"] for facts, _ in (*techniques, *events)}
@@ -100,10 +105,12 @@ def progression(
 
 
 def write_progression(
-    tables: list, table_runs: list, events: list, event_runs: list,
-    histories: list, history_runs: list, output: str | Path,
+    tables: Sequence[str | Path], table_runs: Sequence[Mapping[str, Any]],
+    events: Sequence[str | Path], event_runs: Sequence[Mapping[str, Any]],
+    histories: Sequence[str | Path], history_runs: Sequence[Mapping[str, Any]],
+    output: str | Path,
 ) -> None:  # fmt: skip
-    """Write summary/progression.tsv; every list of paths has one of facts, entry by entry."""
+    """Write summary/progression.tsv; each list of runs says what the tables of its paths are of."""
     techniques = [
         (run, read_tsv(path, TECHNIQUES[run["name"]].columns))
         for path, run in zip(tables, table_runs, strict=True)

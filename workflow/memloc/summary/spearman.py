@@ -1,8 +1,10 @@
 """Spearman's rank correlation with n, p and a bootstrap interval over tasks; Holm's adjustment.
 
-Intervals resample tasks, the unit that a new study would draw anew; p-values treat rows as
-independent, which the layers or models of one task are not: read the intervals.
+Intervals resample tasks, since a new study would draw new tasks. p-values treat rows as
+independent, which the layers or models of one task are not: trust the intervals.
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -24,16 +26,19 @@ def row_wise_rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.divide(products, scale, out=np.full(len(products), np.nan), where=scale > 0)
 
 
-def task_interval(x, y, tasks, seed, resamples=RESAMPLES):
+def task_interval(
+    x: np.ndarray, y: np.ndarray, tasks: Iterable[str], seed: int, resamples: int = RESAMPLES
+) -> tuple[float, float, int]:
     """Percentile bootstrap interval of rho over tasks: (low, high, undefined resamples).
 
     `x`, `y`, `tasks` have one entry per pair. Tasks are drawn with replacement, each with all of
     its pairs; resamples without a rho (constant) are left out and counted. nan below 3 tasks.
     """
+    tasks = np.asarray(tasks)
     names = sorted(set(tasks))
     if len(names) < LEAST:
         return float("nan"), float("nan"), 0
-    members = [np.flatnonzero(np.asarray(tasks) == name) for name in names]
+    members = [np.flatnonzero(tasks == name) for name in names]
     draws = np.random.default_rng(seed).integers(len(names), size=(resamples, len(names)))
     if len({len(m) for m in members}) == 1:
         rows = np.array(members)[draws].reshape(resamples, -1)
@@ -53,7 +58,7 @@ def correlate(pairs: pd.DataFrame, seed: int) -> dict:
     """rho, p, ci_low, ci_high, n, note of a frame with columns x, y and task (one row a pair)."""
     pairs = pairs.dropna(subset=["x", "y"])
     x, y = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float)
-    result = dict.fromkeys(("rho", "p", "ci_low", "ci_high"), float("nan"))
+    result: dict = dict.fromkeys(("rho", "p", "ci_low", "ci_high"), float("nan"))
     result |= {"n": len(pairs), "note": ""}
     if len(pairs) < LEAST:
         return result | {"note": TOO_SMALL}
@@ -68,11 +73,11 @@ def correlate(pairs: pd.DataFrame, seed: int) -> dict:
     return result | {"rho": float(rho), "p": float(p), "ci_low": low, "ci_high": high}
 
 
-def holm(p_values) -> np.ndarray:
+def holm(p_values: Iterable[float]) -> np.ndarray:
     """Holm's adjusted p-values of one family of tests; nan (no test) stays and doesn't count.
 
-    The smallest of m p-values is multiplied by m, the next by m - 1, and so on; none becomes
-    smaller than one before it, or larger than 1.
+    The smallest of m p-values is multiplied by m, the next one by m - 1, and so on. An adjusted
+    value is never smaller than the one before it, and never larger than 1.
     """
     p = np.asarray(p_values, dtype=float)
     tested = np.flatnonzero(~np.isnan(p))

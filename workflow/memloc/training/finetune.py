@@ -16,7 +16,8 @@ from memloc.machine.device import pick_device
 from memloc.models.layers import freeze_all_but_head, freeze_embeddings
 from memloc.models.load import checkpoint_digest, load_pretrained, on_device, weights_hash
 from memloc.models.run_record import RunRecord
-from memloc.store.files import atomic, require_space, sha256, versions, write_json, write_provenance
+from memloc.store.files import atomic, require_space, write_json
+from memloc.store.provenance import provenance, sha256, versions, write_provenance
 from memloc.store.tables import COLUMNS, write_tsv
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 
@@ -136,7 +137,7 @@ def write_results(
         run.load_epoch(epoch)
         _write_checkpoint(run.model, tokenizer, folder, written, facts | {"epoch": epoch})
     if places.record:
-        write_json(places.record, {"versions": versions(), **facts})
+        write_json(places.record, provenance(**facts))
 
 
 def read_corpus(

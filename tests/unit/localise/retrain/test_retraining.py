@@ -24,6 +24,7 @@ from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.gather import gather_retrained
 from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
+from memloc.localise.retrain.groups import WindowCost, group_windows
 from memloc.localise.retrain.layer_copies import can_fold
 from memloc.localise.retrain.retraining import Retraining, split_clean
 from memloc.localise.retrain.run import retrain_checkpoints
@@ -33,7 +34,6 @@ from memloc.localise.retrain.variants import (
     tail_names,
 )
 from memloc.localise.sweep import window_table
-from memloc.machine.memory import WindowCost, group_windows
 from memloc.models.layer_stack import LayerStack
 from memloc.models.layers import find_layers
 from memloc.models.pooled_states import first_tokens, last_tokens

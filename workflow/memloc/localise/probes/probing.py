@@ -24,6 +24,7 @@ from memloc.localise.probes.weights import COLUMNS
 from memloc.machine.memory import free_on_gpu
 from memloc.progress import progress
 from memloc.seeds import derive
+from memloc.store.tables import read_parquet
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def original_labels(
     path: str | Path, index: torch.Tensor, class_names: Sequence[str]
 ) -> torch.Tensor:
     """Original class ids (n,) of the rows `index` of a perturbed.parquet; UNKNOWN where null."""
-    frame = pd.read_parquet(path, columns=["index", "original_label"]).set_index("index")
+    frame = read_parquet(path, ["index", "original_label"]).set_index("index")
     names = frame.loc[index.tolist(), "original_label"]
     class_ids = {name: i for i, name in enumerate(class_names)}
     strange = sorted(set(names.dropna()) - set(class_ids))

@@ -22,19 +22,12 @@ from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
 from memloc.localise.clean import draw_clean
 from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
+from memloc.localise.retrain.groups import WindowCost, budget_bytes, group_windows, kept_bytes
 from memloc.localise.retrain.store import Store
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.sweep import per_example, window_table
 from memloc.machine.device import autocast
-from memloc.machine.memory import (
-    WindowCost,
-    budget_bytes,
-    group_windows,
-    is_out_of_memory,
-    kept_bytes,
-    release,
-    reuse_memory,
-)
+from memloc.machine.memory import is_out_of_memory, release, reuse_memory
 from memloc.models.layers import find_layers, layer_parameter_count
 from memloc.models.load import check_compatible
 from memloc.models.predict import memorised_share

@@ -16,8 +16,8 @@ from memloc.models.load import (
     weights_hash,
 )
 from memloc.models.run_record import RunRecord
-from memloc.store.files import atomic, sha256, versions
-from memloc.store.tables import COLUMNS, write_tsv
+from memloc.store.provenance import sha256, versions
+from memloc.store.tables import COLUMNS, write_parquet, write_tsv
 from memloc.windows import parse_windows
 
 logger = logging.getLogger(__name__)
@@ -62,8 +62,7 @@ def retrain_checkpoints(
         },
     )
     result = job.run(chosen)
-    with atomic(examples) as draft:
-        result.examples.to_parquet(draft, index=False)
+    write_parquet(result.examples, examples)
     write_tsv(result.table, table, COLUMNS["windows"])
     record.write(
         table,

@@ -1,7 +1,14 @@
 """Section Control: do the techniques find layers that are known? (section 3.2, Table 4)."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
 from memloc.control.scores import ALL
-from memloc.report.parts import Part, Section, pictures, table, worded
+from memloc.report.parts import Content, Part, Section, Table
+from memloc.report.pictures import pictures
+from memloc.report.tables import Cell, table, worded
 from memloc.study.control import TEST
 from memloc.study.techniques import TECHNIQUES
 
@@ -19,12 +26,12 @@ PAPER = (
     "0.6 (accuracy@1) for forgetting gradients and probing."
 )
 BASELINE = (
-    "Weight change is right by construction here, where other layers hardly move; that says little "
-    "about models whose layers all moved."
+    "Weight change is right by construction here, since other layers hardly move; that says little "
+    "about models in which all layers moved."
 )
 VARIANTS_NOTE = (
-    "The column paper is what Table 4 of the paper reports for its four models on MRPC and TREC, "
-    "and empty for everything else"
+    "The column paper is what Table 4 of the paper reports for its four models on MRPC and TREC; "
+    "it is empty for other models and tasks"
 )
 VARIANT_HEADS = {
     "clean": "clean subtracted",
@@ -35,20 +42,20 @@ VARIANT_HEADS = {
 }
 
 
-def _scores(content):
-    """Rows of control_techniques over all models, of the tasks that score (else of all)."""
+def _scores(content: Content) -> pd.DataFrame:
+    """Rows of control_techniques over all models: of test tasks, or of all if there are none."""
     frame = content.read("control_techniques")
     models = ALL if (frame["model"] == ALL).any() else frame["model"].iloc[0]
     frame = frame[frame["model"] == models]
     return frame[frame["role"] == TEST] if (frame["role"] == TEST).any() else frame
 
 
-def _named(names):
+def _named(names: Sequence[str]) -> str:
     labels = [TECHNIQUES[n].label.lower() if n in TECHNIQUES else n for n in names]
     return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
-def reading(scores):
+def reading(scores: pd.DataFrame) -> str:
     """One plain sentence on what accuracy@2 says about the techniques."""
     second = scores[scores["k"] == 2].set_index("technique")
     found = second["accuracy"] >= RELIABLE
@@ -67,13 +74,13 @@ def reading(scores):
     )
 
 
-def _above_chance(scores):
-    """Whether a mean less its standard error, where it has one, is above chance by MARGIN."""
+def _above_chance(scores: pd.DataFrame) -> pd.Series:
+    """Whether accuracies, minus their standard error, are above chance by MARGIN."""
     error = (scores["sd"] / scores["n"] ** 0.5).fillna(0)
     return scores["accuracy"] - error > scores["chance"] + MARGIN
 
 
-def overview(content, scores):
+def overview(content: Content, scores: pd.DataFrame) -> Table:
     """A row per technique, accuracy@1 and @2 beside chance."""
     heads = [{"title": "technique", "number": False}]
     heads += [{"title": t, "number": True} for t in ("accuracy@1", "accuracy@2", "chance", "n")]
@@ -91,31 +98,31 @@ def overview(content, scores):
         rows.append({"cells": cells, "low": low})
     title = "Accuracy of each technique, mean ± sd over tasks, models and pairs"
     note = (
-        "n counts control models; of marked rows the mean less its standard error is not 0.1 above "
-        "chance"
+        "n counts control models. In marked rows, the mean minus its standard error is not more "
+        f"than {MARGIN} above chance"
     )
     return worded(content, "control_techniques", title, heads, rows, note)
 
 
-def _accuracy(row):
+def _accuracy(row: pd.Series) -> Cell:
     spread = "" if row["sd"] != row["sd"] else f" ± {row['sd']:.2f}"
     text = "–" if row["accuracy"] != row["accuracy"] else f"{row['accuracy']:.2f}{spread}"
     return {"text": text, "value": repr(float(row["accuracy"])), "number": True}
 
 
-def _empty():
+def _empty() -> Cell:
     return {"text": "–", "value": "nan", "number": True}
 
 
-def _caveats(scores):
+def _caveats(scores: pd.DataFrame) -> list[str]:
     return [BASELINE] if "weight-change" in set(scores["technique"]) else []
 
 
-def _low_training(row):
+def _low_training(row: dict[str, Any]) -> bool:
     return row["pair"] != "frozen" and not row["training_accuracy"] > NOT_TRAINED
 
 
-def _notices(content):
+def _notices(content: Content) -> list[str]:
     if not content.has("control_training"):
         return []
     rows = content.read("control_training").to_dict("records")
@@ -129,7 +136,7 @@ def _notices(content):
     ]
 
 
-def build(content):
+def build(content: Content) -> Section:
     """The section's figures and tables."""
     scores = _scores(content)
     training = table(

@@ -1,13 +1,21 @@
 """Section Correlations: agreement of techniques, of models, and with generalisation."""
 
-from memloc.report.parts import Part, Section, absent, pictures, renamed, table
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from memloc.report.parts import Absent, Content, Part, Section, Table
+from memloc.report.pictures import pictures
+from memloc.report.tables import absent, renamed, table
 from memloc.study.techniques import TECHNIQUES
 
 INTRO = (
     "Spearman's ρ with n, p, Holm's adjustment of p within its family of tests, and a 95 % "
-    "interval from resampling tasks. p-values take rows as independent, which layers or models of "
-    "one task are not: trust the intervals. Below three pairs no number is given. Columns headed "
-    "“the paper's” are numbers that Dankers & Titov (2024) report for the same quantity."
+    "interval from resampling tasks. The p-values take rows as independent, which layers or models "
+    "of one task are not: trust the intervals. With fewer than three pairs there is no number. "
+    "Columns headed “the paper's” are numbers that Dankers & Titov (2024) report for the same "
+    "quantity."
 )
 WORDS = {
     "mcog": "M-CoG", "all": "all models", "score": "generalisation score",
@@ -22,7 +30,7 @@ DIFFERENCES = [
 ]  # fmt: skip
 
 
-def _worded(content, name):
+def _worded(content: Content, name: str) -> str:
     """A level, quantity, technique or model in words."""
     head, _, tail = str(name).partition(":")
     if tail:
@@ -32,8 +40,17 @@ def _worded(content, name):
     return WORDS.get(head) or content.model_label(head)
 
 
-def _table(content, id, title, chosen, *, keys=("level", "a", "b"), more=(), **options):
-    """Rows of correlations.tsv as a table; without a row, of a run that has the table, None."""
+def _table(
+    content: Content,
+    id: str,
+    title: str,
+    chosen: Callable[[pd.DataFrame], pd.Series],
+    *,
+    keys: Sequence[str] = ("level", "a", "b"),
+    more: Sequence[str] = (),
+    **options: Any,
+) -> Table | Absent | None:
+    """The chosen rows of correlations.tsv as a table; None if there are none."""
     frame = content.read("correlations")
     frame = frame[chosen(frame)]
     if frame.empty:
@@ -45,9 +62,9 @@ def _table(content, id, title, chosen, *, keys=("level", "a", "b"), more=(), **o
     return renamed(table(content, "correlations", title, frame=frame, **options), id)
 
 
-def _depth(content):
+def _depth(content: Content) -> Part:
     """Table 2, pooled and by model, and M-CoG of each technique."""
-    tables = [
+    tables: list[Table | Absent | None] = [
         _table(content, "correlations-depth", "Table 2: depth against generalisation",
                lambda f: f["family"] == "generalisation",
                note="M-CoG is the mean over the paper's techniques that were run"),
@@ -64,14 +81,14 @@ def _depth(content):
     )
 
 
-def _events(content):
+def _events(content: Content) -> Part:
     """Centroid events against those of probes."""
     found = _table(content, "correlations-events", "Centroid events against those of probes",
                    lambda f: f["measure"] == "events")  # fmt: skip
     return Part("Events by centroids and by probes", tables=[found] if found else [])
 
 
-def _agreement(content):
+def _agreement(content: Content) -> Part:
     """Techniques with each other and models with each other."""
     found = _table(
         content, "correlations", "Pairs of techniques and of models",
@@ -86,7 +103,7 @@ def _agreement(content):
     )
 
 
-def _appendices(content):
+def _appendices(content: Content) -> list[Part]:
     """Appendix B and C, where the run has a deeper model or binarised tasks."""
     larger = _table(content, "correlations-larger", "The deeper model against the others",
                     lambda f: f["measure"] == "larger")  # fmt: skip
@@ -104,7 +121,7 @@ def _appendices(content):
     return [part for part in parts if part.tables]
 
 
-def build(content):
+def build(content: Content) -> Section:
     """Depth with generalisation, events, techniques, models, and the appendices."""
     parts = [_depth(content), _events(content), _agreement(content), *_appendices(content)]
     return Section([part for part in parts if part], intro=INTRO)

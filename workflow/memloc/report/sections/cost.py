@@ -1,10 +1,11 @@
 """Section Cost: what was planned, and what the jobs took."""
 
 from memloc.budget.benchmarks import COLUMNS as COST
-from memloc.report.parts import Part, Section, table
+from memloc.report.parts import Content, Part, Section
+from memloc.report.tables import table
 
 
-def build(content):
+def build(content: Content) -> Section:
     """What the study was planned to cost, and what its jobs took."""
     plan = table(
         content,

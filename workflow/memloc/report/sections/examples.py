@@ -2,25 +2,30 @@
 
 import pandas as pd
 
-from memloc.report.parts import Part, Section, pictures, renamed, table, worded
+from memloc.report.parts import Absent, Content, Part, Section, Table
+from memloc.report.pictures import pictures
+from memloc.report.tables import Cell, absent, renamed, table, worded
+from memloc.store.columns import text_names
+from memloc.store.tables import read_parquet
 from memloc.summary.examples import NONE
 
 MOST = 10  # of each kind, by task
 LONGEST = 240  # characters of a text that are shown
-RESERVED = ("split", "index", "original_label", "label", "noisy")
 INTRO = (
     "A window reverts a noisy example if swapping it makes the model predict another label than "
-    "the perturbed one. The smallest such window (fewest layers, then first start) says how much "
-    "of the model an example needs: 1 where a single layer holds it, none where no swap reverts it."
+    "the perturbed one. The number of layers in the smallest such window (of several, the one that "
+    "starts first) says how much of the model an example needs: it is 1 where a single layer holds "
+    "the example, and none where no swap reverts it."
 )
 NOTE = (
-    "Over models and seeds: of the runs that memorised the example, the mean length of the "
-    "smallest window as a share of the layers (above 1: in some run no window reverts it), the "
-    "share of all windows that revert it, and in how many runs none does"
+    "Means over the runs (models and seeds) that memorised the example: the length of its smallest "
+    "window as a share of the layers, which exceeds 1 where no window reverted it in some run, and "
+    "the share of all windows that revert it. Runs never reverted counts those in which no window "
+    "did"
 )
 
 
-def build(content):
+def build(content: Content) -> Section:
     """Distribution of smallest windows, then the hardest and easiest examples of each task."""
     parts = [
         Part(
@@ -36,11 +41,11 @@ def build(content):
     return Section(parts, intro=INTRO)
 
 
-def _overview(content):
+def _overview(content: Content) -> Table | Absent:
     """How many examples a single layer reverts, and how many nothing does."""
     title = "Memorised noisy examples that a single layer reverts, and that no window does"
     if not content.has("example_shares"):
-        return table(content, "example_shares", title)
+        return absent(content, "example_shares", title)
     frame = content.read("example_shares")
     lengths = frame[frame["kind"] == "length"].assign(value=frame["value"].astype(str))
     wide = lengths.pivot(index=["task", "model"], columns="value", values="share").reset_index()
@@ -50,7 +55,7 @@ def _overview(content):
     return table(content, "example_shares", title, frame=wide)
 
 
-def _extremes(content):
+def _extremes(content: Content) -> list[Part]:
     """A part per task whose texts are at hand."""
     if not content.has("example_ranks"):
         return []
@@ -60,7 +65,7 @@ def _extremes(content):
         if task in content.data:
             part = ranks[ranks["task"] == task]
             few = min(MOST, len(part) // 2)  # an example is on one side alone
-            texts = pd.read_parquet(content.data[task]).set_index("index")
+            texts = read_parquet(content.data[task]).set_index("index")
             tables = [
                 _listed(content, part.head(few), texts, task, "hardest"),
                 _listed(content, part.tail(few).iloc[::-1], texts, task, "easiest"),
@@ -69,9 +74,11 @@ def _extremes(content):
     return found
 
 
-def _listed(content, part, texts, task, which):
+def _listed(
+    content: Content, part: pd.DataFrame, texts: pd.DataFrame, task: str, which: str
+) -> Table | Absent:
     """A table of examples with their text; the page's template escapes what is in it."""
-    names = [name for name in texts.columns if name not in RESERVED]
+    names = text_names(texts.columns)
     heads = [{"title": t, "number": False} for t in ("text", "true label", "trained label")]
     heads += [
         {"title": t, "number": True}
@@ -84,7 +91,7 @@ def _listed(content, part, texts, task, which):
         true = example["original_label"]
         words = [text, "unknown" if pd.isna(true) else true, example["label"]]
         numbers = [row.difficulty, row.share, row.n_never, row.n_memorised]
-        cells = [{"text": _cut(word), "value": word, "number": False} for word in words]
+        cells: list[Cell] = [{"text": _cut(word), "value": word, "number": False} for word in words]
         cells += [
             {"text": f"{n:.2f}" if isinstance(n, float) else str(n), "value": repr(n),
              "number": True}
@@ -96,6 +103,6 @@ def _listed(content, part, texts, task, which):
     return renamed(made, f"example_ranks-{task}-{which}")
 
 
-def _cut(text):
+def _cut(text: str) -> str:
     """A text's beginning."""
     return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"

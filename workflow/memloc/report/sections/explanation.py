@@ -1,18 +1,13 @@
 """Section Explanation: centroid analysis and its events (section 5, Figures 10 to 12, 15)."""
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from memloc.explain.centroids import CROSSING, INITIATION, NONE
 from memloc.explain.events import PROBING_INITIATION, PROBING_MEMORISATION, happened
-from memloc.report.parts import (
-    Part,
-    Section,
-    absent,
-    caption,
-    picture,
-    pictures,
-    renamed,
-    table,
-    worded,
-)
+from memloc.report.parts import Absent, Content, Part, Section, Table
+from memloc.report.pictures import chosen, gallery, pictures
+from memloc.report.tables import Cell, absent, renamed, table, worded
 
 EVENTS = {  # columns of the overview
     CROSSING: "crossing",
@@ -20,14 +15,15 @@ EVENTS = {  # columns of the overview
     PROBING_MEMORISATION: "probes: memorisation » generalisation",
     PROBING_INITIATION: "probes: 90 %",
 }
+Events = dict[tuple[str, str], dict[str, Any]]  # (source, event) -> a row of events.tsv
 HALVES = {"bottom": "crossing, bottom half from θ_O", "top": "crossing, top half from θ_O"}
 NOTE = (
-    "Mean layer over seeds and ordered pairs of classes in which the event happened; in brackets, "
-    "in how many it never did. n/a: no noisy example of any pair."
+    "Mean layer over the seeds and ordered pairs of classes in which the event happened; in "
+    "brackets, the number of those in which it never did. n/a: no pair has a noisy example."
 )
 
 
-def build(content):
+def build(content: Content) -> Section:
     """The section's figures and tables, after what they say."""
     if not content.has("centroids"):
         title = "Layers of events, of probes alone"
@@ -41,53 +37,41 @@ def build(content):
             tables=[overview(content), _all_events(content, title)],
         ),
         Part("Half of the layers from θ_O", figures=pictures(content, "swapped_halves")),
-        _gallery(content),
+        gallery(content, "Centroid analysis", chosen(content, "centroids"), wide=True),
         Part("Curves in numbers", tables=[_curves(content)]),
     ]
     return Section([part for part in parts if part], intro=" ".join(_sentences(content)))
 
 
-def _all_events(content, title):
-    """events.tsv as it is, but for layers as numbers that can be sorted and rounded."""
+def _all_events(content: Content, title: str) -> Table | Absent:
+    """events.tsv with layers as numbers, so that they can be sorted and rounded."""
     frame = content.read("events")
     frame["layer"] = happened(frame["layer"])
-    note = "sd: over the same seeds and pairs; n undefined: pairs without a noisy example."
+    note = "sd is over the same seeds and pairs; n undefined counts pairs without a noisy example."
     return table(content, "events", title, frame=frame, note=note, folded=True)
 
 
-def _curves(content):
-    """centroids.tsv but for the clean means, which are 0 and 1 by construction."""
+def _curves(content: Content) -> Table | Absent:
+    """centroids.tsv without the clean means, which are 0 and 1 by construction."""
     title = "Places between centroids, mean over seeds and pairs of classes"
     frame = content.read("centroids").drop(columns=["clean_a_mean", "clean_b_mean"])
     return table(content, "centroids", title, frame=frame, folded=True)
 
 
-def _gallery(content):
-    """Curves of every task, a group per model."""
-    items = [p for p in content.pictures if p.kind == "centroids"]
-    groups = []
-    for model in dict.fromkeys(p.wildcards["model"] for p in items):
-        figures = [picture(content, p) for p in items if p.wildcards["model"] == model]
-        title = f"{content.model_label(model)}: {len(figures)} task{'s' * (len(figures) != 1)}"
-        groups.append({"title": title, "figures": figures, "wide": True})
-    text = caption(content.templates, "centroids", {"task": "each task", "model": "model"})
-    return Part("Centroid analysis", gallery=groups, caption=text if items else "")
-
-
 # --- In words and at a glance ----------------------------------------------------------
 
 
-def _layers(content):
-    """{(task, model): {(source, event): row}} of events.tsv, in the page's order."""
-    found = {}
+def _events_by_run(content: Content) -> dict[tuple[str, str], Events]:
+    """Rows of events.tsv by (task, model), in the page's order."""
+    found: dict[tuple[str, str], Events] = {}
     for row in content.read("events").to_dict("records"):
         found.setdefault((row["task"], row["model"]), {})[row["source"], row["event"]] = row
     return found
 
 
-def _sentences(content):
+def _sentences(content: Content) -> Iterator[str]:
     """What events.tsv says about this run, in plain sentences."""
-    rows = _layers(content).values()
+    rows = _events_by_run(content).values()
     depths = content.read("centroids").groupby("model")["layer"].max()
     both = [
         (_number(events.get(("trained", CROSSING))), _number(events.get(("trained", INITIATION))))
@@ -117,23 +101,23 @@ def _sentences(content):
             )
 
 
-def _mean(layers):
-    layers = list(layers)
-    return f"{sum(layers) / len(layers):.1f}"
+def _mean(layers: Iterable[float]) -> str:
+    values = list(layers)
+    return f"{sum(values) / len(values):.1f}"
 
 
-def _number(row):
+def _number(row: dict[str, Any] | None) -> float | None:
     """The layer of a row of events.tsv; None where there is none."""
     if row is None or not row["n"]:
         return None
     return float(happened([row["layer"]])[0])
 
 
-def overview(content):
+def overview(content: Content) -> Table | Absent:
     """events.tsv with a row per task and model, and a column per event."""
     heads = [{"title": title, "number": False} for title in ("task", "model")]
     columns = [("trained", event) for event in EVENTS] + [(half, CROSSING) for half in HALVES]
-    found = _layers(content)
+    found = _events_by_run(content)
     columns = [key for key in columns if any(key in events for events in found.values())]
     heads += [
         {"title": EVENTS[event] if source == "trained" else HALVES[source], "number": True}
@@ -142,18 +126,20 @@ def overview(content):
     rows = []
     for (task, model), events in found.items():
         names = content.task_label(task), content.model_label(model)
-        cells = [{"text": name, "value": name, "number": False} for name in names]
+        cells: list[Cell] = [{"text": name, "value": name, "number": False} for name in names]
         cells += [_cell(events.get(key)) for key in columns]
         rows.append({"cells": cells, "low": False})
     shown = worded(content, "events", "Layers of events, 1 to L", heads, rows, NOTE)
     return renamed(shown, "events-overview")
 
 
-def _cell(row):
+def _cell(row: dict[str, Any] | None) -> Cell:
     """A layer in words, sorted by its value."""
     layer = _number(row)
     if layer is None:
-        word = "–" if row is None else NONE if row["n_none"] else "n/a"
+        word = "–"
+        if row is not None:
+            word = NONE if row["n_none"] else "n/a"
         return {"text": word, "value": "nan", "number": True}
-    never = f" ({row['n_none']} none)" if row["n_none"] else ""
+    never = f" ({row['n_none']} none)" if row and row["n_none"] else ""
     return {"text": f"{layer:.1f}{never}", "value": repr(layer), "number": True}

@@ -1,12 +1,16 @@
 """Section Generalisation: how well models generalise, and what they memorise (section 5)."""
 
-from memloc.report.parts import Part, Section, caption, picture, pictures, table
+import pandas as pd
+
+from memloc.report.parts import Content, Part, Section
+from memloc.report.pictures import chosen, gallery, pictures
+from memloc.report.tables import table
 
 TABLE = "Generalisation score and validation accuracy"
 NOTE = (
-    "Score: share of the examples whose label gets more than a random guess's probability when "
-    "held out, clean and noisy ones also apart. Validation accuracy is that of {model} after its "
-    "last epoch, mean over seeds."
+    "The score is the share of examples whose label gets more than a random guess's probability "
+    "when they are held out; clean and noisy examples also have scores of their own. Validation "
+    "accuracy is that of {model} after its last epoch, mean over seeds."
 )
 READING = (
     "Held out of training, an example's label gets more probability than a random guess gives it "
@@ -14,7 +18,7 @@ READING = (
 )
 NOISY = "; for noisy ones alone, whose labels were drawn at random, for {score}"
 NEVER = (
-    "{count} of the training examples were never held out (column n_never_heldout): scores leave "
+    "{count} of the training examples were never held out (column never held out): scores leave "
     "them out. More halves, or generalisation.splits: pairs, would hold out each of them."
 )
 HEADS = {
@@ -28,7 +32,7 @@ HEADS = {
 }
 
 
-def build(content):
+def build(content: Content) -> Section:
     """Scores, then a memorisation map per task and model."""
     settings = content.settings.get("generalisation", {})
     model = "θ_O" if settings.get("labels") == "original" else "θ_M2"
@@ -42,17 +46,16 @@ def build(content):
         note=NOTE.format(model=model),
     )
     never = int(frame["n_never_heldout"].sum())
+    maps = gallery(content, "Memorisation maps", chosen(content, "memorisation_map"))
+    scores = Part("Scores", figures=pictures(content, "generalisation"), tables=[shown])
     return Section(
-        [
-            Part("Scores", figures=pictures(content, "generalisation"), tables=[shown]),
-            *_maps(content),
-        ],
+        [scores, maps] if maps else [scores],
         intro=reading(content, frame),
         notices=[NEVER.format(count=f"{never:,}")] if never else [],
     )
 
 
-def reading(content, frame):
+def reading(content: Content, frame: pd.DataFrame) -> str:
     """The result in one plain sentence."""
     text = READING.format(score=_between(content, frame, "score"))
     noisy = frame.dropna(subset="score_noisy")
@@ -61,8 +64,8 @@ def reading(content, frame):
     return f"{text}."
 
 
-def _between(content, frame, column):
-    """A share, or the least and the largest of several and whose they are."""
+def _between(content: Content, frame: pd.DataFrame, column: str) -> str:
+    """A share and whose it is; of several shares, the least and the largest."""
     known = frame.dropna(subset=column).sort_values(column)
     if known.empty:
         return "an unknown share"
@@ -73,21 +76,7 @@ def _between(content, frame, column):
     return " to ".join(ends)
 
 
-def _name(content, row, frame):
+def _name(content: Content, row: pd.Series, frame: pd.DataFrame) -> str:
     task = content.task_label(row["task"])
     several = frame["model"].nunique() > 1
     return f"{task}, {content.model_label(row['model'])}" if several else task
-
-
-def _maps(content):
-    """A gallery of memorisation maps: a group per model."""
-    items = [p for p in content.pictures if p.kind == "memorisation_map"]
-    if not items:
-        return []
-    groups = []
-    for model in dict.fromkeys(p.wildcards["model"] for p in items):
-        chosen = [picture(content, p) for p in items if p.wildcards["model"] == model]
-        title = f"{content.model_label(model)}: {len(chosen)} task{'s' * (len(chosen) > 1)}"
-        groups.append({"title": title, "figures": chosen})
-    text = caption(content.templates, "memorisation_map", {"task": "each task", "model": "model"})
-    return [Part("Memorisation maps", gallery=groups, caption=text)]

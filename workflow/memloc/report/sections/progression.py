@@ -2,12 +2,14 @@
 
 import pandas as pd
 
-from memloc.report.parts import Part, Section, pictures, renamed, table
+from memloc.report.parts import Content, Part, Section
+from memloc.report.pictures import pictures
+from memloc.report.tables import renamed, table
 from memloc.study.techniques import TECHNIQUES
 from memloc.summary.progression import ACCURACY, EVENT, MCOG
 
 
-def moves(frame, content):
+def moves(frame: pd.DataFrame, content: Content) -> list[str]:
     """A sentence per task and model: from which M-CoG to which, between which epochs."""
     found = []
     part = frame[frame["measure"] == MCOG].assign(
@@ -29,7 +31,7 @@ def moves(frame, content):
     return found
 
 
-def build(content):
+def build(content: Content) -> Section:
     """The section's figures and tables."""
     frame = content.read("progression")
     tables = [
@@ -39,8 +41,8 @@ def build(content):
             f"progression-{measure}",
         )
         for measure, title, note in (
-            (MCOG, "M-CoG by epoch", "–: no centre, as no window's layers mattered yet"),
-            (EVENT, "Centroid events by epoch", "none: in no run and pair of classes"),
+            (MCOG, "M-CoG by epoch", "–: there is no centre, since no layer mattered yet"),
+            (EVENT, "Centroid events by epoch", "none: it happened in no run and pair of classes"),
             (ACCURACY, "Accuracies after these epochs", ""),
         )
         if (frame["measure"] == measure).any()
@@ -48,14 +50,14 @@ def build(content):
     parts = [
         Part(
             "Depth of memorisation by epoch",
-            intro="M-CoG moved thus: " + " ".join(moves(frame, content)),
+            intro="How M-CoG moved: " + " ".join(moves(frame, content)),
             figures=pictures(content, "progression"),
             tables=tables,
         )
     ]
     intro = (
-        "Beyond the paper: the same techniques, run on the checkpoints of some epochs while the "
-        "model memorised. Swapping takes layers from the finished model of original labels. Early "
-        "epochs, in which few noisy labels are predicted yet, rest on few examples."
+        "Beyond the paper, the same techniques are run on checkpoints of some epochs while the "
+        "model memorises. Swapping takes layers from θ_O after its last epoch. In early epochs the "
+        "model predicts few noisy labels yet, so their numbers rest on few examples."
     )
     return Section(parts, intro=intro)

@@ -2,12 +2,12 @@
 
 import yaml
 
-from memloc.report.parts import Part, Section
-from memloc.report.records import records
+from memloc.report.parts import Content, Part, Section
+from memloc.report.records import memloc_versions
 
 
-def build(content):
-    """What each result came from: the records of one task in one block."""
+def build(content: Content) -> Section:
+    """The version of memloc, and what each result came from: a block of records per task."""
     texts = [
         {
             "title": f"Records of {content.task_label(task)}: {len(found)}",
@@ -15,7 +15,7 @@ def build(content):
                 f"# {path}\n{yaml.safe_dump(record, allow_unicode=True)}" for path, record in found
             ),
         }
-        for task, found in records(content).items()
+        for task, found in content.found_records.items()
         if found
     ]
     intro = (
@@ -23,4 +23,5 @@ def build(content):
         if texts
         else "No records were found beside the results."
     )
-    return Section([Part(texts=texts)], intro=intro)
+    facts = [("memloc", ", ".join(memloc_versions(content)))]
+    return Section([Part(texts=texts)], intro=intro, facts=facts)

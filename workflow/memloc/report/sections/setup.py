@@ -1,9 +1,13 @@
 """Section Setup: which tasks, models, seeds and settings; sizes, noise and lengths of the tasks."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import yaml
 
-from memloc.report.parts import Part, Section, renamed, table
+from memloc.report.parts import Content, Part, Section
 from memloc.report.records import facts_of, software
+from memloc.report.tables import renamed, table
 from memloc.store.tables import read_tsv
 
 SIZES = [
@@ -11,20 +15,20 @@ SIZES = [
     "noisy_uncorrected",
 ]  # fmt: skip
 SIZES_NOTE = (
-    "Noisy and clean are training examples. Noise with an unknown true label came with the data "
-    "set, without a correction."
+    "The columns noisy and clean count training examples. Where a noisy example's true label is "
+    "unknown, the noise came with the data set and nobody has corrected it."
 )
 LENGTHS = [
     "task", "model", "dropped", "dropped_empty", "train_repeats", "heldout_in_train",
     "conflicting_before", "conflicting", "tokens_median", "tokens_p95", "share_cut", "n_cut",
 ]  # fmt: skip
 LENGTHS_NOTE = (
-    "A text with several labels counts once for each training example that has it: not all of them "
-    "can be memorised. Perturbing labels can make such conflicts among repeats and resolve others. "
-    "Share cut is that of training examples longer than the model was given to read."
+    "A text with several labels counts once for each training example that has it; not all of "
+    "these examples can be memorised. Perturbing labels can make such conflicts among repeated "
+    "texts, and can resolve others. Share cut is the share of training examples that were cut "
+    "before the model read them."
 )
-
-
+# Settings that change no result.
 NO_MATTER = (
     "results_dir",
     "resources_dir",
@@ -36,40 +40,38 @@ NO_MATTER = (
 )
 
 
-def flat(settings, prefix=""):
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as {"data.max_length": 512, ...}."""
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in settings.items():
         nested = isinstance(value, dict) and value
         found |= flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
     return found
 
 
-def differences(content):
+def differences(content: Content) -> list[tuple[str, str, str]]:
     """[(setting, here, in the paper's study)] of all that can change a result."""
     ours, paper = content.settings, content.paper
     models = [*ours.get("models", []), *paper.get("models", [])]
-    kept = []
+    kept: list[dict[str, Any]] = []
     for settings in (ours, paper):
         sources = {m: s for m, s in settings.get("model_sources", {}).items() if m in models}
         used = settings | ({"model_sources": sources} if sources else {})
         kept.append(flat({k: v for k, v in used.items() if k not in NO_MATTER}))
-    keys = dict.fromkeys([*kept[1], *kept[0]])
-    return [
-        (key, *(_written(side.get(key, "–")) for side in kept))
-        for key in keys
-        if kept[0].get(key, "–") != kept[1].get(key, "–")
-    ]
+    here, theirs = kept
+    keys = dict.fromkeys([*theirs, *here])
+    pairs = [(key, here.get(key, "–"), theirs.get(key, "–")) for key in keys]
+    return [(key, _written(one), _written(two)) for key, one, two in pairs if one != two]
 
 
-def _written(value):
+def _written(value: Any) -> str:
     """A setting in one line."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return "none" if value is None else str(value)
 
 
-def build(content):
+def build(content: Content) -> Section:
     """Which tasks, models, seeds and settings, and the tasks' sizes."""
     settings = content.settings
     training, perturbation = settings.get("training", {}), settings.get("perturbation", {})
@@ -98,7 +100,7 @@ def build(content):
     return Section([_differing(content), _tasks(content), Part(texts=texts)], facts=facts)
 
 
-def _differing(content):
+def _differing(content: Content) -> Part:
     """What differs from the paper's study."""
     if not content.paper:
         return Part()
@@ -110,7 +112,7 @@ def _differing(content):
     return Part("Against the paper's study", intro, facts)
 
 
-def _tasks(content):
+def _tasks(content: Content) -> Part:
     """Sizes and noise of the tasks, then duplicates and lengths."""
     if not content.has("tasks"):
         return Part("Tasks", tables=[table(content, "tasks", "Tasks")])

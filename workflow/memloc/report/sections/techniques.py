@@ -1,64 +1,52 @@
 """Section Techniques: where memorisation sits, by every technique that was run."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import pandas as pd
 
-from memloc.report.parts import (
-    Part,
-    Section,
-    absent,
-    caption,
-    cell,
-    picture,
-    pictures,
-    table,
-    worded,
-)
+from memloc.report.parts import Absent, Content, Part, Section, Table
+from memloc.report.pictures import chosen, gallery, pictures
+from memloc.report.tables import Cell, absent, cell, table, worded
 from memloc.study.techniques import TECHNIQUES
 
-ABOVE_RANDOM = 0.05  # noise probes whose best F1 isn't further above random guesses found nothing
-
-
-def _matrices(content):
-    """Galleries of matrices: a part per technique, a group per model."""
-    parts = []
-    for name, technique in TECHNIQUES.items():
-        items = [
-            p for p in content.pictures
-            if p.kind == "matrix" and p.wildcards["technique"] == name
-        ]  # fmt: skip
-        if not items:
-            continue
-        groups = []
-        for model in dict.fromkeys(p.wildcards["model"] for p in items):
-            chosen = [picture(content, p) for p in items if p.wildcards["model"] == model]
-            label = content.model_label(model)
-            groups.append({"title": f"{label}: {len(chosen)} tasks", "figures": chosen})
-        all_of = {"task": "each task", "model": "model", "technique": technique.label.lower()}
-        text = caption(content.templates, "matrix", all_of)
-        parts.append(Part(f"{technique.label}: window matrices", gallery=groups, caption=text))
-    return parts
-
-
+ABOVE_RANDOM = 0.05  # probes find noise if their best F1 exceeds random guesses' by more than this
 UNDEFINED = (
     "{count} M-CoG(s) rest on fewer seeds than the others (rows marked). A seed is left out where "
     "its weights are undefined: modifying all layers changed no noisy prediction, so there is "
-    "nothing to normalise by. One whose weights are all 0 enters the mean, which it doesn't move, "
-    "but has no centre of its own. The raw errors are in the tables."
+    "nothing to normalise by. A seed whose weights are all 0 enters the mean without moving it, "
+    "and has no centre of its own. The raw errors are in the tables."
 )
-
-
 NO_NOISE = (
     "{named}: probes find no noise here: their layer weights and M-CoG say little (the best "
     "layer's F1 is not more than {margin} above that of random guesses)."
 )
+COMPONENTS_TITLE = "Attention and feed-forward blocks swapped apart"
+COMPONENTS_MCOG = (
+    "M-CoG by what is swapped. The error when it is swapped in all layers (not normalised) says "
+    "how much of memorisation it can undo"
+)
 
 
-def mcog_overview(content):
+def _matrices(content: Content) -> list[Part]:
+    """Galleries of matrices: a part per technique."""
+    return [
+        gallery(
+            content,
+            f"{technique.label}: window matrices",
+            chosen(content, "matrix", technique=name),
+        )
+        for name, technique in TECHNIQUES.items()
+    ]
+
+
+def mcog_overview(content: Content) -> Table | Absent:
     """mcog.tsv with a row per task and model and a column per technique, to compare at a glance."""
     title = "M-CoG by technique, layers 1 to L: mean ± standard deviation over seeds"
-    if not content.has("mcog"):
-        return table(content, "mcog", title)
-    frame, low = content.read("mcog"), _incomplete(content)
+    low = _incomplete(content)
+    if low is None:
+        return absent(content, "mcog", title)
+    frame = content.read("mcog")
     found = set(frame["technique"])
     names = [n for n in TECHNIQUES if n in found] + sorted(found - set(TECHNIQUES))
     labels = [TECHNIQUES[n].label if n in TECHNIQUES else n for n in names]
@@ -73,7 +61,7 @@ def mcog_overview(content):
     return worded(content, "mcog", title, heads, rows)
 
 
-def _mcog_cell(row, low):
+def _mcog_cell(row: Mapping[str, Any] | None, low: Callable[[Mapping[str, Any]], bool]) -> Cell:
     """One M-CoG in words, sorted by its value; says so where seeds are missing."""
     if row is None or pd.isna(row["mcog"]):
         return {"text": "–", "value": "nan", "number": True}
@@ -84,7 +72,7 @@ def _mcog_cell(row, low):
     return {"text": text, "value": repr(row["mcog"]), "number": True}
 
 
-def _probes(content):
+def _probes(content: Content) -> list[Part]:
     """The part on noise probes; nothing where none were run."""
     if not content.has("probe_f1"):
         return []
@@ -100,7 +88,7 @@ def _probes(content):
     ]
 
 
-def weak_probes(content):
+def weak_probes(content: Content) -> list[tuple[str, str]]:
     """The (task, model) whose noise probes did no better than guessing, in the page's order."""
     if not content.has("probe_f1"):
         return []
@@ -110,7 +98,7 @@ def weak_probes(content):
     return [key for key, gain in best.max().items() if not gain > ABOVE_RANDOM]
 
 
-def _probes_notice(content):
+def _probes_notice(content: Content) -> list[str]:
     """Where probes did no better than guessing: a list of at most one sentence."""
     named = ", ".join(
         f"{content.task_label(task)} / {content.model_label(model)}"
@@ -119,15 +107,18 @@ def _probes_notice(content):
     return [NO_NOISE.format(named=named, margin=ABOVE_RANDOM)] if named else []
 
 
-def _incomplete(content):
-    """Whether a row of mcog.tsv rests on fewer seeds than others, as a function; None without."""
+def _incomplete(content: Content) -> Callable[[Mapping[str, Any]], bool] | None:
+    """A function that says whether a row of mcog.tsv rests on fewer seeds than others.
+
+    None without that table.
+    """
     if not content.has("mcog"):
         return None
     most = content.read("mcog")["n_seeds"].max()
     return lambda row: row["n_seeds"] - row["n_zero"] < most
 
 
-def _undefined_notice(content):
+def _undefined_notice(content: Content) -> list[str]:
     """What to say about seeds whose weights are undefined: a list of at most one sentence."""
     low = _incomplete(content)
     if low is None:
@@ -136,14 +127,7 @@ def _undefined_notice(content):
     return [UNDEFINED.format(count=count)] if count else []
 
 
-COMPONENTS_TITLE = "Attention and feed-forward blocks swapped apart"
-COMPONENTS_MCOG = (
-    "M-CoG by what is swapped; the error when it is swapped in all layers (not normalised) says "
-    "how much of memorisation it can undo"
-)
-
-
-def component_parts(content):
+def component_parts(content: Content) -> list[Part]:
     """Parts on blocks that are swapped apart; none where only whole layers were swapped."""
     if not content.has("components"):
         return []
@@ -161,24 +145,20 @@ def component_parts(content):
     ]
 
 
-def _component_matrices(content):
-    """Galleries of matrices: a part per component, a group per model."""
-    items = [item for item in content.pictures if item.kind == "component_matrix"]
-    found = []
-    for component in dict.fromkeys(item.wildcards["component"] for item in items):
-        ours = [item for item in items if item.wildcards["component"] == component]
-        groups = []
-        for model in dict.fromkeys(item.wildcards["model"] for item in ours):
-            chosen = [picture(content, i) for i in ours if i.wildcards["model"] == model]
-            label = content.model_label(model)
-            groups.append({"title": f"{label}: {len(chosen)} tasks", "figures": chosen})
-        all_of = {"task": "each task", "model": "model", "component": component}
-        text = caption(content.templates, "component_matrix", all_of)
-        found.append(Part(f"Swapping {component}: window matrices", gallery=groups, caption=text))
-    return found
+def _component_matrices(content: Content) -> list[Part]:
+    """Galleries of matrices: a part per component."""
+    items = chosen(content, "component_matrix")
+    return [
+        gallery(
+            content,
+            f"Swapping {component}: window matrices",
+            chosen(content, "component_matrix", component=component),
+        )
+        for component in dict.fromkeys(item.wildcards["component"] for item in items)
+    ]
 
 
-def build(content):
+def build(content: Content) -> Section:
     """Where memorisation sits, by every technique that was run."""
     missing = [
         absent(content, name, technique.label)
@@ -197,7 +177,13 @@ def build(content):
         Part(
             "Largest error from one layer",
             figures=pictures(content, "one_layer"),
-            tables=[table(content, "one_layer", "Layer whose modification alone errs most")],
+            tables=[
+                table(
+                    content,
+                    "one_layer",
+                    "The layer whose modification alone gives the largest error",
+                )
+            ],
         ),
         Part(
             "Layer weights",

@@ -1,16 +1,21 @@
 """Section Training: whether each run memorised its noisy examples, and when."""
 
-from memloc.report.parts import Part, Section, pictures, table
+from collections.abc import Mapping
+from typing import Any
+
+from memloc.report.parts import Content, Part, Section
+from memloc.report.pictures import pictures
+from memloc.report.tables import table
 from memloc.study.thresholds import MEMORISED_SHARE
 
 
-def weak(row):
+def weak(row: Mapping[str, Any]) -> bool:
     """Whether a run (a row of training.tsv) on perturbed labels memorised only in part."""
     return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= MEMORISED_SHARE
 
 
-def weak_runs(content):
-    """(how many memorised only in part, how many there are) of runs on perturbed labels."""
+def weak_runs(content: Content) -> tuple[int, int]:
+    """Of the runs on perturbed labels, how many memorised only in part, and how many there are."""
     if not content.has("training"):
         return 0, 0
     frame = content.read("training")
@@ -18,7 +23,7 @@ def weak_runs(content):
     return sum(map(weak, rows)), int((frame["labels"] == "perturbed").sum())
 
 
-def build(content):
+def build(content: Content) -> Section:
     """Accuracy per epoch, and the outcome of each run."""
     notices = []
     few, runs = weak_runs(content)

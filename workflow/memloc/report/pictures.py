@@ -1,0 +1,122 @@
+"""Figures of the page: files as data, with their captions, one by one or in galleries."""
+
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from docutils.core import publish_parts
+from markupsafe import Markup
+from PIL import Image
+
+from memloc.report.parts import Content, Figure, Part, Picture, Section
+from memloc.study.figures import KINDS
+from memloc.study.techniques import TECHNIQUES
+
+PIXELS = 1.6  # of a picture for one of the page: its text comes out a little below the page's
+GENERIC = {"task": "each task", "model": "model"}  # words of a caption that stands for many figures
+
+
+def caption(kind: str, words: Mapping[str, str]) -> Markup:
+    """A figure's caption as HTML; `words` are its wildcards as the page writes them."""
+    limits = {"raw_enabled": False, "file_insertion_enabled": False, "report_level": 4}
+    text = KINDS[kind].captioned(words)
+    return Markup(publish_parts(text, writer="html5", settings_overrides=limits)["body"])
+
+
+def chosen(content: Content, kind: str, **wildcards: str) -> list[Picture]:
+    """The run's figures of a kind; `wildcards` choose among them."""
+    return [
+        item
+        for item in content.pictures
+        if item.kind == kind and wildcards.items() <= item.wildcards.items()
+    ]
+
+
+def pictures(content: Content, kind: str, **wildcards: str) -> list[Figure]:
+    """The page's figures of a kind, each with its own caption."""
+    return [picture(content, item) for item in chosen(content, kind, **wildcards)]
+
+
+def picture(content: Content, item: Picture) -> Figure:
+    """One figure; the numbers behind it are in the tables beside it."""
+    with Image.open(item.png) as image:
+        width, height = image.size
+    words = in_words(content, item)
+    return Figure(
+        id=figure_id(item),
+        name=Path(item.png).stem,
+        data="data:image/png;base64," + base64.b64encode(Path(item.png).read_bytes()).decode(),
+        pdf=os.path.relpath(item.pdf, content.folder),
+        width=round(width / PIXELS),
+        height=round(height / PIXELS),
+        alt=KINDS[item.kind].alt.format(names=", ".join(words.values())),
+        caption=caption(item.kind, words),
+    )
+
+
+def figure_id(item: Picture) -> str:
+    """Where the page has a figure."""
+    return f"figure-{Path(item.png).stem}"
+
+
+def in_words(content: Content, item: Picture) -> dict[str, str]:
+    """A figure's wildcards as the page writes them."""
+    labels = content.models | content.tasks
+    words = {k: labels.get(v, {}).get("label") or v for k, v in item.wildcards.items()}
+    if words.get("technique") in TECHNIQUES:
+        words["technique"] = TECHNIQUES[words["technique"]].label.lower()
+    return words
+
+
+def gallery(content: Content, title: str, items: Sequence[Picture], wide: bool = False) -> Part:
+    """A part that shows figures of one kind in a group per model, below one caption.
+
+    Empty without figures; `wide` ones are shown larger.
+    """
+    groups: dict[str, list[Picture]] = {}
+    for item in items:
+        groups.setdefault(item.wildcards.get("model", ""), []).append(item)
+    found = [
+        {
+            "title": _group_title(content, model, members),
+            "figures": [picture(content, item) for item in members],
+            "wide": wide,
+        }
+        for model, members in groups.items()
+    ]
+    text = caption(items[0].kind, _generic(content, items)) if items else ""
+    return Part(title, gallery=found, caption=text)
+
+
+def _group_title(content: Content, model: str, items: Sequence[Picture]) -> str:
+    """Whose figures a group holds, and how many."""
+    noun = "task" if all("task" in item.wildcards for item in items) else "figure"
+    count = f"{len(items)} {noun}{'s' * (len(items) != 1)}"
+    return f"{content.model_label(model)}: {count}" if model else count
+
+
+def _generic(content: Content, items: Sequence[Picture]) -> dict[str, str]:
+    """The words of a caption for all of these figures."""
+    every = [in_words(content, item) for item in items]
+    return {
+        key: GENERIC.get(key) or (word if all(w[key] == word for w in every) else f"each {key}")
+        for key, word in every[0].items()
+    }
+
+
+def unplaced(content: Content, section_id: str, section: Section) -> list[Part]:
+    """A part for each kind of figure that belongs to a section and that no part of it shows."""
+    shown = {figure.id for part in section.parts for figure in _figures_of(part)}
+    parts = []
+    for kind, entry in KINDS.items():
+        items = [item for item in chosen(content, kind) if figure_id(item) not in shown]
+        if entry.section == section_id and items:
+            one = Part(entry.title, figures=[picture(content, item) for item in items[:1]])
+            parts.append(gallery(content, entry.title, items) if items[1:] else one)
+    return parts
+
+
+def _figures_of(part: Part) -> list[Figure]:
+    grouped = [figure for group in part.gallery for figure in group["figures"]]
+    return [*part.figures, *grouped]
