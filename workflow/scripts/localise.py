@@ -1,4 +1,4 @@
-"""Localise in one setup: the function that params.run names ("localise.swap:run") does it."""
+"""Localise in one subject: the function that params.run names ("localise.swap:run") does it."""
 
 from importlib import import_module
 

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from memloc.data.tokens import Examples, load_examples, load_tokenizer
 from memloc.errors import MemlocError
+from memloc.store.tables import read_parquet
+
+UNKNOWN = -100  # the class id of a label that nobody knows; torch's losses leave it out
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,21 @@ def noisy_training(
     """The training examples with perturbed labels as a checkpoint reads them, and the pad id."""
     tokenizer = load_tokenizer(checkpoint)
     return reading.examples(data, "train", "perturbed", tokenizer), tokenizer.pad_token_id
+
+
+def original_labels(
+    path: str | Path, index: torch.Tensor, class_names: Sequence[str]
+) -> torch.Tensor:
+    """Original class ids (n,) of the rows `index` of a perturbed.parquet; UNKNOWN where null."""
+    frame = read_parquet(path, ["index", "original_label"]).set_index("index")
+    names = frame.loc[index.tolist(), "original_label"]
+    class_ids = {name: i for i, name in enumerate(class_names)}
+    strange = sorted(set(names.dropna()) - set(class_ids))
+    if strange:
+        raise MemlocError(
+            f"{path}: original_label {strange[0]!r} is not among the task's {list(class_names)}"
+        )
+    return torch.tensor([class_ids.get(name, UNKNOWN) for name in names])
 
 
 def check_same_tokenizer(folders: Sequence[str | Path]) -> None:

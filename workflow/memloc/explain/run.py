@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from memloc.data.examples import Reading, noisy_training
+from memloc.data.examples import UNKNOWN, Reading, noisy_training, original_labels
 from memloc.data.tokens import Examples
 from memloc.explain.centroids import (
     COLUMNS,
@@ -19,8 +19,6 @@ from memloc.explain.centroids import (
 )
 from memloc.explain.events import event_layers
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
-from memloc.localise.probes.classifiers import UNKNOWN
-from memloc.localise.probes.probing import original_labels
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible, load_finetuned, on_device
 from memloc.models.pooled_states import room_for_states

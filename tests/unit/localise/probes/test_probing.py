@@ -9,10 +9,10 @@ import torch
 from sklearn.metrics import f1_score
 from torch import nn
 
+from memloc.data.examples import UNKNOWN, original_labels
 from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
 from memloc.localise.probes.classifiers import (
-    UNKNOWN,
     ProbeRecipe,
     class_f1,
     initial_weights,
@@ -21,7 +21,6 @@ from memloc.localise.probes.classifiers import (
 from memloc.localise.probes.probing import (
     Place,
     Probing,
-    original_labels,
     probe_split,
     probe_targets,
 )

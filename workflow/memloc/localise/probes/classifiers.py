@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from memloc.data.examples import UNKNOWN
 from memloc.seeds import derive
 
-UNKNOWN = -100  # a label that isn't known: no part of any loss or score
 EVALUATION_ROWS = 1024  # rows that a prediction handles at once; bounds its activations
 SHUT = -1e30  # bias of a class that a kind lacks: probability and gradient are exactly 0
 

@@ -12,19 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 import torch
 
+from memloc.data.examples import UNKNOWN
 from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
-from memloc.localise.probes.classifiers import UNKNOWN, ProbeRecipe, ProbeStack, probe_f1
+from memloc.localise.probes.classifiers import ProbeRecipe, ProbeStack, probe_f1
 from memloc.localise.probes.weights import COLUMNS
 from memloc.machine.memory import free_on_gpu
 from memloc.progress import progress
 from memloc.seeds import derive
-from memloc.store.tables import read_parquet
 
 logger = logging.getLogger(__name__)
 
@@ -68,21 +67,6 @@ def probe_targets(train: Examples, original: torch.Tensor, n_classes: int) -> Ta
         del labels["original"]
     sizes = {kind: 2 if kind == "noise" else n_classes for kind in labels}
     return Targets(train.noisy, labels, sizes)
-
-
-def original_labels(
-    path: str | Path, index: torch.Tensor, class_names: Sequence[str]
-) -> torch.Tensor:
-    """Original class ids (n,) of the rows `index` of a perturbed.parquet; UNKNOWN where null."""
-    frame = read_parquet(path, ["index", "original_label"]).set_index("index")
-    names = frame.loc[index.tolist(), "original_label"]
-    class_ids = {name: i for i, name in enumerate(class_names)}
-    strange = sorted(set(names.dropna()) - set(class_ids))
-    if strange:
-        raise MemlocError(
-            f"{path}: original_label {strange[0]!r} is not among the task's {list(class_names)}"
-        )
-    return torch.tensor([class_ids.get(name, UNKNOWN) for name in names])
 
 
 def probe_split(targets: Targets, seed: int) -> dict[str, torch.Tensor]:

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from memloc.data.examples import Reading, noisy_training
+from memloc.data.examples import Reading, noisy_training, original_labels
 from memloc.localise.probes.classifiers import ProbeRecipe
-from memloc.localise.probes.probing import Place, Probing, original_labels, probe_targets
+from memloc.localise.probes.probing import Place, Probing, probe_targets
 from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_weights
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible, load_finetuned, on_device
