@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slurm lint lock clean
+.PHONY: help setup demo test test-slurm soak lint lock clean
 
 help:
 	@echo "make demo   set up and run the whole study small, on real data and a real model"
 	@echo "make test   set up and run the tests"
 	@echo "make test-slurm   the tests on a Slurm cluster of their own (Debian, root)"
+	@echo "make soak   kill a small study's jobs and driver at random (KILLS=20 SEED=0)"
 	@echo "make setup  set up $(VENV) from envs/requirements.lock"
-	@echo "make lint   check style of Python and Snakemake files"
+	@echo "make lint   check style and types"
 	@echo "make lock   pin anew what envs/requirements.in brings along"
 	@echo "make clean  remove $(VENV)"
 
@@ -26,7 +27,7 @@ $(READY): envs/requirements.lock envs/demo.lock
 
 demo: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/demo
-	@$(BIN)/python workflow/scripts/show_demo.py results/demo
+	@PYTHONPATH=workflow $(BIN)/python workflow/scripts/show_demo.py results/demo
 
 test: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" python -m pytest
@@ -35,9 +36,15 @@ test: $(READY)
 test-slurm: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" MEMLOC_TEST_SLURM=1 python -m pytest --numprocesses=0 tests/slurm
 
+KILLS ?= 20
+SEED ?= 0
+soak: $(READY)
+	PYTHONPATH="$(CURDIR)/tests/workflow" $(BIN)/python tests/chaos/soak.py --kills $(KILLS) --seed $(SEED)
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile rules
 	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --lint --profile profiles/demo
 

@@ -12,29 +12,27 @@ configfile: "config.yaml"
 
 
 include: "rules/common.smk"
-include: "rules/costs.smk"
-include: "rules/budget.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"
-include: "rules/windows.smk"
-include: "rules/gradients.smk"
-include: "rules/probes.smk"
-include: "rules/centroids.smk"
-include: "rules/control_plan.smk"
-include: "rules/pictures.smk"
-include: "rules/report.smk"
-include: "rules/generalisation.smk"
 include: "rules/control.smk"
-include: "rules/explanation.smk"
-include: "rules/progression.smk"
-include: "rules/examples.smk"
+include: "rules/localisation.smk"
+include: "rules/generalisation.smk"
+include: "rules/summaries.smk"
+include: "rules/figures.smk"
+include: "rules/report.smk"
+
+
+SUMMARIES = [PLACES.summary(name) for name in STUDY.summary_tables]
+FIGURES = [
+    file for end in ("pdf", "png") for file in STUDY.figure_files(STUDY.figures, end)
+]
 
 
 rule all:
     """The whole study: every table, every figure, and the report (the default)."""
     default_target: True
     input:
-        f"{RESULTS}/report.html",
+        rules.report.output.page,
         SUMMARIES,
         FIGURES,
 
@@ -42,30 +40,26 @@ rule all:
 rule datasets:
     """All data sets, retrieved and perturbed, and the table of their sizes."""
     input:
-        f"{RESULTS}/tasks.tsv",
+        rules.task_table.output,
 
 
 rule checkpoints:
     """All fine-tuned models: theta_O, theta_M1, theta_M2 and theta_F."""
     input:
-        RUNS(f"{RUN}/original/final"),
-        RUNS(f"{RUN}/perturbed/final"),
-        expand(
-            f"{RESULTS}/{{task}}/{{model}}/frozen/final",
-            task=config["tasks"],
-            model=MODELS,
-        ),
+        STUDY.run_paths(PLACES.run("original/final")),
+        STUDY.run_paths(PLACES.run("perturbed/final")),
+        STUDY.pair_paths("frozen/final"),
 
 
 rule control:
     """The control setup (section 3.2): its models, tables and figures, and the page that shows them."""
     input:
-        f"{RESULTS}/report.html",
-        [f"{SUMMARY}/{name}.tsv" for name in STAGE_TABLES["control"]],
-        [
-            f"{FIGURE}/{figure['name']}.{kind}"
-            for figure in control_figures()
-            for kind in ("pdf", "png")
+        rules.report.output.page,
+        [PLACES.summary(name) for name in CONTROL.tables],
+        lambda w: [
+            file
+            for end in ("pdf", "png")
+            for file in STUDY.figure_files(STUDY.figures_of(["control"]), end)
         ],
 
 

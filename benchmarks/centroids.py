@@ -5,7 +5,8 @@ BERT-like random weights, a 6-class task, theta_M2 as trained and with either ha
 from theta_O. The obvious way runs a few of its layer x pair x mixture cells, whose mean time is
 multiplied up; it is handed the tokenised examples, and batches them as ours.
 
-    python benchmarks/centroids.py [--layers 6] [--width 384] [--rows 600] [--tokens 24]
+    PYTHONPATH=workflow python benchmarks/centroids.py [--layers 6] [--width 384] [--rows 600]
+        [--tokens 24]
         [--classes 6] [--cells 6]
 """
 
@@ -24,7 +25,8 @@ from memloc.data.tokens import Examples, batches_by_tokens, padded_batches
 from memloc.explain.centroids import PERCENTILES, Classes, centroid_table
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
 from memloc.machine.device import pick_device
-from memloc.models.load import find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import load_finetuned
 from memloc.models.pooled_states import room_for_states
 
 BATCH_TOKENS = 4096

@@ -9,7 +9,9 @@ tokens a row: attention and feed-forward products, a multiply-add counted as two
 a backward pass for both activations and weights; embeddings, norms and head count nothing. The
 peak is what a large matrix product of the same precision reaches in this run.
 
-    python benchmarks/gpu.py [--tiny]     # --tiny: a check of the script itself, on any machine
+    PYTHONPATH=workflow python benchmarks/gpu.py [--tiny]
+
+--tiny checks the script itself, on any machine.
 """
 
 import argparse
@@ -25,7 +27,7 @@ import retraining
 from memloc.data.tokens import Examples, collate
 from memloc.localise.swap import Swapper
 from memloc.machine.device import autocast, pick_device
-from memloc.models.load import freeze_embeddings
+from memloc.models.layers import freeze_embeddings
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 from swapping import build, one_at_a_time
 

@@ -4,7 +4,8 @@ One at a time is batch size 1 with a gradient for every parameter, added up afte
 "layers only" lets backward add up the gradients of the layers' parameters alone, as ours does.
 Random weights of BERT's shape.
 
-    python benchmarks/gradients.py [--layers 12] [--width 384] [--tokens 12 24 48] [--threads 2]
+    PYTHONPATH=workflow python benchmarks/gradients.py [--layers 12] [--width 384]
+        [--tokens 12 24 48] [--threads 2]
 """
 
 import argparse

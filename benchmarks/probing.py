@@ -4,7 +4,7 @@ One at a time is a plain module with torch's own AdamW and dropout, its states i
 scored by scikit-learn, as anyone would write it; it uses one thread, for a second one slows
 such small products. It trains a sample of the probes; its time is scaled to all of them.
 
-    python benchmarks/probing.py [--width 384] [--threads 2]
+    PYTHONPATH=workflow python benchmarks/probing.py [--width 384] [--threads 2]
 """
 
 import argparse
@@ -15,15 +15,15 @@ from torch import nn
 
 import common
 from memloc.data.tokens import Examples
-from memloc.localise.probes.probing import Place, Probing, probe_targets, split_rows
-from memloc.localise.probes.stack import ProbeRecipe
+from memloc.localise.probes.classifiers import ProbeRecipe
+from memloc.localise.probes.probing import Place, Probing, probe_split, probe_targets
 
 PLACES, SEEDS, CLASSES = 13, [1, 2, 3, 4, 5], 6
 
 
 def one_at_a_time(targets, states, kind, seed, recipe):
     """Train and test one probe."""
-    split, size = split_rows(targets, seed), targets.n_classes[kind]
+    split, size = probe_split(targets, seed), targets.n_classes[kind]
     torch.manual_seed(seed)
     width, hidden = states.shape[1], recipe.hidden
     model = nn.Sequential(

@@ -11,7 +11,8 @@ BERT-like random weights, width 384, batches of 8 x 24 tokens, dropout on, float
 Every way does --steps training steps for a window; loading and evaluation are left out. Of (a)
 and (b) every --every-th window is timed and the time scaled to all, as the output says.
 
-    python benchmarks/retraining.py [--layers 6] [--width 384] [--steps 3] [--every 1]
+    PYTHONPATH=workflow python benchmarks/retraining.py [--layers 6] [--width 384] [--steps 3]
+        [--every 1]
         [--memory-gb 14] [--vmap]
 """
 
@@ -26,18 +27,19 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from common import machine, report, seconds
 from memloc.data.tokens import Examples, collate
-from memloc.localise.retrain.group import GroupRun, Recipe, Setup
+from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
+from memloc.localise.retrain.groups import group_windows
 from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel
 from memloc.machine.device import autocast, pick_device
-from memloc.machine.memory import group_windows, reuse_memory
-from memloc.models.load import find_layers
+from memloc.machine.memory import reuse_memory
+from memloc.models.layers import find_layers
 from memloc.windows import Window, all_windows
 
 BATCH = 8
 OURS = "side by side"
 WARM_UP = 3  # steps until moments, gradients and freed memory are all in use again
-RECIPE = Recipe(5, 3e-5, BATCH, 0.1, 0.01, 1.0, train_head=False)
+RECIPE = RetrainingRecipe(5, 3e-5, BATCH, 0.1, 0.01, 1.0, train_head=False)
 
 
 def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:
@@ -151,7 +153,7 @@ class Task:
                 find_layers(self.pretrained),
                 windows,
                 self.examples,
-                Setup(1, 0, self.precision),
+                JobSettings(1, 0, self.precision),
                 RECIPE,
             )
             self.shared.model.train()

@@ -3,7 +3,8 @@
 12-layer BERT-size random weights, 32 examples of 24 tokens; prints both times and the ratio,
 in float32 and, where the processor multiplies it in hardware, in bfloat16.
 
-    python benchmarks/swapping.py [--layers 12] [--width 768] [--rows 32] [--tokens 24]
+    PYTHONPATH=workflow python benchmarks/swapping.py [--layers 12] [--width 768] [--rows 32]
+        [--tokens 24]
 """
 
 import argparse
@@ -14,7 +15,7 @@ from transformers import BertConfig, BertForSequenceClassification
 from common import compare, machine, report
 from memloc.localise.swap import Swapper
 from memloc.machine.device import autocast, pick_device, resolve_precision
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 
 
 def build(layers: int, width: int, seed: int) -> BertForSequenceClassification:

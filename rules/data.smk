@@ -11,14 +11,14 @@ rule retrieve_task:
     """Retrieve a data set once, normalised and checked."""
     input:
         # on this machine, wherever results live
-        lambda wildcards: list(map(local, local_files(TASKS[wildcards.task]))),
+        lambda w: [local(path) for path in local_files(readable(TASKS.get)(w.task))],
     output:
-        table=f"{RESOURCES}/tasks/{{task}}.parquet",
-        manifest=f"{RESOURCES}/tasks/{{task}}.manifest.json",
+        table=PLACES.retrieved(".parquet"),
+        manifest=PLACES.retrieved(".manifest.json"),
     log:
-        LOG(f"{RESOURCES}/tasks/{{task}}.log"),
+        LOG(PLACES.retrieved("")),
     benchmark:
-        BENCHMARK(f"{RESOURCES}/tasks/{{task}}.tsv")
+        BENCHMARK(PLACES.retrieved(""))
     # Compute nodes often have no network, and it takes seconds.
     localrule: True
     conda:
@@ -28,8 +28,8 @@ rule retrieve_task:
         mem_mb=mem(2000),
         runtime=minutes(20),
     params:
-        task=lambda wildcards: task_params(TASKS[wildcards.task]),
-        code=CODE("retrieve_task.py", "data.retrieve", "data.hub"),
+        task=PARAMS.retrieval,
+        code=CODE("retrieve_task.py"),
     script:
         "../workflow/scripts/retrieve_task.py"
 
@@ -39,11 +39,11 @@ rule perturb_task:
     input:
         table=rules.retrieve_task.output.table,
     output:
-        table=f"{RESULTS}/{{task}}/perturbed.parquet",
+        table=PLACES.data,
     log:
-        LOG(f"{RESULTS}/{{task}}/perturbed.log"),
+        LOG(PLACES.task("perturbed")),
     benchmark:
-        BENCHMARK(f"{RESULTS}/{{task}}/perturbed.tsv")
+        BENCHMARK(PLACES.task("perturbed"))
     conda:
         "../envs/memloc.yaml"
     threads: 1
@@ -51,8 +51,8 @@ rule perturb_task:
         mem_mb=mem(2000),
         runtime=minutes(10),
     params:
-        settings=lambda wildcards: perturbation_settings(wildcards.task),
-        code=CODE("perturb.py", "data.perturb"),
+        settings=PARAMS.perturbation,
+        code=CODE("perturb.py"),
     script:
         "../workflow/scripts/perturb.py"
 
@@ -60,15 +60,15 @@ rule perturb_task:
 rule task_table:
     """Sizes, noise, duplicates and lengths of all tasks."""
     input:
-        tables=expand(f"{RESULTS}/{{task}}/perturbed.parquet", task=TASKS),
-        manifests=expand(f"{RESOURCES}/tasks/{{task}}.manifest.json", task=TASKS),
-        models=expand(f"{RESOURCES}/models/{{model}}", model=MODELS),
+        tables=expand(PLACES.data, task=STUDY.task_names),
+        manifests=expand(PLACES.retrieved(".manifest.json"), task=STUDY.task_names),
+        models=expand(PLACES.pretrained(), model=STUDY.models),
     output:
-        f"{RESULTS}/tasks.tsv",
+        f"{PLACES.results}/tasks.tsv",
     log:
-        LOG(f"{RESULTS}/tasks.log"),
+        LOG(f"{PLACES.results}/tasks"),
     benchmark:
-        BENCHMARK(f"{RESULTS}/tasks.tsv")
+        BENCHMARK(f"{PLACES.results}/tasks")
     conda:
         "../envs/memloc.yaml"
     threads: 2
@@ -76,16 +76,7 @@ rule task_table:
         mem_mb=mem(4000),
         runtime=minutes(30),
     params:
-        settings=dict(
-            tasks={
-                name: {key: task[key] for key in ("label", "category", "labels")}
-                for name, task in TASKS.items()
-            },
-            separators={
-                model: model_source(model).get("separator") for model in MODELS
-            },
-            max_length=config["data"]["max_length"],
-        ),
-        code=CODE("task_table.py", "data.task_table"),
+        settings=PARAMS.task_table(),
+        code=CODE("task_table.py"),
     script:
         "../workflow/scripts/task_table.py"

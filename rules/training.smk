@@ -11,12 +11,12 @@ when `keep_checkpoints` lets the folder go.
 rule retrieve_model:
     """Fetch a pre-trained model once; check that it is whole and its layers can be found."""
     output:
-        folder=directory(f"{RESOURCES}/models/{{model}}"),
-        digest=f"{RESOURCES}/models/{{model}}.sha256",
+        folder=directory(PLACES.pretrained()),
+        digest=PLACES.pretrained(".sha256"),
     log:
-        LOG(f"{RESOURCES}/models/{{model}}.log"),
+        LOG(PLACES.pretrained()),
     benchmark:
-        BENCHMARK(f"{RESOURCES}/models/{{model}}.tsv")
+        BENCHMARK(PLACES.pretrained())
     # Compute nodes often have no network.
     localrule: True
     conda:
@@ -26,8 +26,8 @@ rule retrieve_model:
         mem_mb=mem(8000),
         runtime=minutes(60),
     params:
-        source=lambda w: settings.model_source(config, w.model),
-        code=CODE("retrieve_model.py", "models.retrieve"),
+        source=PARAMS.model_source,
+        code=CODE("retrieve_model.py"),
     script:
         "../workflow/scripts/retrieve_model.py"
 
@@ -35,29 +35,32 @@ rule retrieve_model:
 rule train_original:
     """theta_O: fine-tune on the original labels."""
     input:
-        data=f"{RESULTS}/{{task}}/perturbed.parquet",
-        pretrained=ancient(f"{RESOURCES}/models/{{model}}"),
-        digest=f"{RESOURCES}/models/{{model}}.sha256",
+        data=PLACES.data,
+        pretrained=ancient(PLACES.pretrained()),
+        digest=PLACES.pretrained(".sha256"),
     output:
-        final=kept("theta_O", directory(f"{RUN}/original/final")),
-        digest=f"{RUN}/original/final.sha256",
-        record=f"{RUN}/original/final.provenance.json",
-        history=f"{RUN}/original/history.tsv",
+        final=kept("theta_O", directory(PLACES.run("original/final"))),
+        digest=PLACES.run("original/final.sha256"),
+        record=PLACES.run("original/final.provenance.json"),
+        history=PLACES.run("original/history.tsv"),
     log:
-        LOG(f"{RUN}/original/training.log"),
+        LOG(PLACES.run("original/training")),
     benchmark:
-        BENCHMARK(f"{RUN}/original/training.tsv")
+        BENCHMARK(PLACES.run("original/training"))
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=cost_mb("train_original"),
-        runtime=cost_minutes("train_original"),
+        mem_mb=COSTS.megabytes("train_original"),
+        runtime=COSTS.minutes("train_original"),
         gpu=1,
     params:
-        settings=plain_training_params,
-        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/original",
-        code=CODE("train.py", "training.finetune"),
+        labels="original",
+        train_layers=True,
+        seed=lambda w: int(w.seed),
+        settings=PARAMS.training_to_the_end,
+        scratch=PLACES.scratch("{task}/{model}/seed{seed}/original"),
+        code=CODE("train.py"),
     script:
         "../workflow/scripts/train.py"
 
@@ -65,43 +68,49 @@ rule train_original:
 use rule train_original as train_perturbed with:
     """theta_M1, theta_M2 and the epochs to keep: fine-tune on the perturbed labels."""
     output:
-        final=kept("theta_M2", directory(f"{RUN}/perturbed/final")),
-        digest=f"{RUN}/perturbed/final.sha256",
-        record=f"{RUN}/perturbed/final.provenance.json",
-        memorised=kept("theta_M1", directory(f"{RUN}/perturbed/memorised")),
-        memorised_digest=f"{RUN}/perturbed/memorised.sha256",
+        final=kept("theta_M2", directory(PLACES.run("perturbed/final"))),
+        digest=PLACES.run("perturbed/final.sha256"),
+        record=PLACES.run("perturbed/final.provenance.json"),
+        memorised=kept("theta_M1", directory(PLACES.run("perturbed/memorised"))),
+        memorised_digest=PLACES.run("perturbed/memorised.sha256"),
         epochs=[
-            kept("epoch", directory(f"{RUN}/epoch{epoch}/perturbed/final"))
-            for epoch in KEPT_EPOCHS
+            kept("epoch", directory(PLACES.run(f"epoch{epoch}/perturbed/final")))
+            for epoch in STUDY.kept_epochs
         ],
         epoch_digests=[
-            f"{RUN}/epoch{epoch}/perturbed/final.sha256" for epoch in KEPT_EPOCHS
+            PLACES.run(f"epoch{epoch}/perturbed/final.sha256")
+            for epoch in STUDY.kept_epochs
         ],
-        history=f"{RUN}/perturbed/history.tsv",
+        history=PLACES.run("perturbed/history.tsv"),
     log:
-        LOG(f"{RUN}/perturbed/training.log"),
+        LOG(PLACES.run("perturbed/training")),
     benchmark:
-        BENCHMARK(f"{RUN}/perturbed/training.tsv")
+        BENCHMARK(PLACES.run("perturbed/training"))
     params:
-        settings=training_params,
-        keep_epochs=KEPT_EPOCHS,
-        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/seed{{seed}}/perturbed",
-        code=CODE("train.py", "training.finetune"),
+        labels="perturbed",
+        train_layers=True,
+        seed=lambda w: int(w.seed),
+        settings=PARAMS.training,
+        keep_epochs=STUDY.kept_epochs,
+        scratch=PLACES.scratch("{task}/{model}/seed{seed}/perturbed"),
+        code=CODE("train.py"),
 
 
 use rule train_original as train_frozen with:
     """theta_F: train the head alone, on the perturbed labels."""
     output:
-        final=kept("theta_F", directory(f"{RESULTS}/{{task}}/{{model}}/frozen/final")),
-        digest=f"{RESULTS}/{{task}}/{{model}}/frozen/final.sha256",
-        record=f"{RESULTS}/{{task}}/{{model}}/frozen/final.provenance.json",
-        history=f"{RESULTS}/{{task}}/{{model}}/frozen/history.tsv",
+        final=kept("theta_F", directory(PLACES.pair("frozen/final"))),
+        digest=PLACES.pair("frozen/final.sha256"),
+        record=PLACES.pair("frozen/final.provenance.json"),
+        history=PLACES.pair("frozen/history.tsv"),
     log:
-        LOG(f"{RESULTS}/{{task}}/{{model}}/frozen/training.log"),
+        LOG(PLACES.pair("frozen/training")),
     benchmark:
-        BENCHMARK(f"{RESULTS}/{{task}}/{{model}}/frozen/training.tsv")
+        BENCHMARK(PLACES.pair("frozen/training"))
     params:
-        settings=plain_training_params,
-        seed=lambda w: min(SEEDS(w.model)),
-        scratch=f"{RESULTS}/.scratch/{{task}}/{{model}}/frozen",
-        code=CODE("train.py", "training.finetune"),
+        labels="perturbed",
+        train_layers=False,
+        seed=PARAMS.first_seed,
+        settings=PARAMS.training_to_the_end,
+        scratch=PLACES.scratch("{task}/{model}/frozen"),
+        code=CODE("train.py"),

@@ -1,7 +1,7 @@
-"""Slurm jobs of an earlier driver that still work in a study's folder.
+"""Slurm jobs that an earlier driver has left in a study's folder.
 
-A driver that was killed leaves its jobs queued and running. Started again at once, it would
-submit the same jobs a second time, and each would first remove what its double has just made.
+A driver that was killed leaves its jobs queued and running. A new driver would submit the same
+jobs a second time, and each new job would begin by removing what the old one has just made.
 """
 
 import shutil
@@ -12,8 +12,8 @@ from pathlib import Path
 def leftover_jobs(folder: str | Path) -> dict[str, list[str]]:
     """Numbers of this user's Slurm jobs that wait or run in `folder`, by the run that sent them.
 
-    Jobs are known by their comment, which the executor gives them: a driver that is itself a job
-    has none. Empty where Slurm doesn't answer.
+    They are recognised by the comment that Snakemake's executor gives each job. (A driver that runs
+    as a Slurm job itself has no such comment.) Empty where Slurm doesn't answer.
     """
     if not shutil.which("squeue"):
         return {}
@@ -22,11 +22,11 @@ def leftover_jobs(folder: str | Path) -> dict[str, list[str]]:
         done = subprocess.run(query, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return parse(done.stdout, folder)
+    return parse_listing(done.stdout, folder)
 
 
-def parse(listing: str, folder: str | Path) -> dict[str, list[str]]:
-    """The same from what squeue printed: number|name|comment|folder."""
+def parse_listing(listing: str, folder: str | Path) -> dict[str, list[str]]:
+    """The same from squeue's lines, each number|name|comment|folder."""
     found: dict[str, list[str]] = {}
     for line in listing.splitlines():
         number, _, rest = line.partition("|")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
+from snakemake.exceptions import WorkflowError
 from snakemake.io import is_flagged
 from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger
@@ -20,6 +21,7 @@ from snakemake.resources import Resource
 from snakemake_interface_executor_plugins.settings import ExecMode
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from driver import Folder
 from memloc.budget.model import Job
 
 
@@ -44,6 +46,43 @@ class BudgetHandler(logging.Handler):
                 print(f"\n{self.text()}", file=sys.stdout, flush=True)
             except Exception:  # which Snakemake would swallow without a word
                 traceback.print_exc()
+        super().close()
+
+
+class OneDriver(logging.Handler):
+    """Stops a run in a folder where another driver is at work, before anything is planned.
+
+    Only a record of the log comes between the reading of the workflow, when it isn't known yet
+    what is asked for, and Snakemake's look at unfinished files.
+    """
+
+    def __init__(self, workflow: Any):
+        super().__init__()
+        self.workflow, self.folder = workflow, Folder(workflow.workdir_init)
+        if not workflow.output_settings.dryrun:
+            self.folder.claim()  # a run that is refused is so once it begins
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Refuse a run as it begins; let the folder go where nothing is to run."""
+        if getattr(record, "event", None) == LogEvent.WORKFLOW_STARTED:
+            self.begin()
+        elif self.workflow.dag is not None and self.workflow.execution_settings is None:
+            self.folder.release()
+
+    def begin(self) -> None:
+        """WorkflowError beside another driver; a dry run plans what that one is making."""
+        other = self.folder.claim()
+        if self.workflow.output_settings.dryrun:
+            self.folder.release()
+            if other:
+                self.workflow.dag_settings.force_incomplete = True
+                logger.warning(other.remark)
+        elif other and self.workflow.execution_settings.lock:
+            raise WorkflowError(other.refusal)
+
+    def close(self) -> None:
+        """Called when Snakemake stops logging, at its end."""
+        self.folder.release()
         super().close()
 
 
@@ -87,6 +126,12 @@ def watch(workflow: Any, text: Callable[[], str]) -> None:
         logger.addHandler(BudgetHandler(text, lambda: workflow.dryrun))
 
 
+def claim_folder(workflow: Any) -> None:
+    """Let one driver at a time work in a folder; the second is told of the first."""
+    if is_driver(workflow):
+        logger.addHandler(OneDriver(workflow))
+
+
 def pending_jobs(workflow: Any) -> list[Job]:
     """The jobs of Snakemake's plan, before the first has run."""
     # at the end of a dry run Snakemake takes all jobs as finished
@@ -105,6 +150,23 @@ def pending_jobs(workflow: Any) -> list[Job]:
         )
         for job in chosen
     ]
+
+
+def refuse(reason: str | None) -> None:
+    """Stop this run where there is a reason to."""
+    if reason:
+        raise WorkflowError(reason)
+
+
+def record_results_left_behind(workflow: Any) -> None:
+    """Record the settings of results whose own driver could not: it was killed."""
+    names = record_unrecorded(workflow)
+    if names:
+        logger.warning(
+            f"{len(names)} results had no record of their settings, as a killed driver leaves "
+            f"them. They are taken as made with today's: {', '.join(names[:3])}"
+            + (", …" if names[3:] else "")
+        )
 
 
 def record_unrecorded(workflow: Any) -> list[str]:

@@ -1,6 +1,6 @@
 """Kill random jobs and the driver of a running study, and see that it ends as if nothing was.
 
-    python tests/chaos/soak.py --kills 20 --seed 0
+    make soak KILLS=20 SEED=0
 
 runs the tiny study once undisturbed and then, two jobs at a time, under SIGKILLs at random moments.
 After each the same command is given again, as a user would (`--rerun-incomplete`, after `--unlock`
@@ -24,12 +24,10 @@ from pathlib import Path
 
 import psutil
 
+from alike import differences
+from study import snakemake, write_study
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/workflow"), str(ROOT / "tests/chaos")]
-
-from alike import differences  # noqa: E402
-from study import snakemake, write_study  # noqa: E402
-
 COMMAND = [
     *(sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "study.yaml"),
     *("--rerun-incomplete", "--keep-going"),

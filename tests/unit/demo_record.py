@@ -1,6 +1,6 @@
 """What a demo's jobs took, as recorded for the test of the cost model.
 
-    python tests/unit/demo_record.py [FOLDER] [--print]
+    PYTHONPATH=workflow python tests/unit/demo_record.py [FOLDER] [--print]
 
 records the finished demo in FOLDER (default: this checkout) and prints how well its first half
 predicts the second; with --print the record stays as it is. Worth recording: a run that nothing
@@ -9,23 +9,20 @@ stages added later need nothing here.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import pandas as pd
 import yaml
 
+from memloc.budget.finished import finished_jobs, second_half
+from memloc.budget.model import CostModel, Finished, Job
+from memloc.budget.rates import cpu_threads
+from memloc.budget.sizes import Sizes
+from memloc.budget.stages import stage_of
+from memloc.store.tables import read_tsv, write_tsv
+from memloc.study.tasks import load_task
+
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "workflow")]
-
-from memloc.budget.finished import finished_jobs, second_half  # noqa: E402
-from memloc.budget.model import CostModel, Finished, Job  # noqa: E402
-from memloc.budget.rates import cpu_threads  # noqa: E402
-from memloc.budget.sizes import Sizes  # noqa: E402
-from memloc.budget.stages import stage_of  # noqa: E402
-from memloc.store.tables import read_tsv, write_tsv  # noqa: E402
-from memloc.study.tasks import load_task  # noqa: E402
-
 RECORD = ROOT / "tests/unit/demo_benchmarks.tsv"
 COLUMNS = ["rule", "wildcards", "device", "seconds", "ended"]
 DEMO = ROOT / "profiles/demo/study.yaml"

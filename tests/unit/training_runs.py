@@ -3,7 +3,7 @@
 import torch
 
 from memloc.data.tokens import Examples
-from memloc.models.load import freeze_embeddings
+from memloc.models.layers import freeze_embeddings
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 from tiny import random_ids, tiny_model
 

@@ -7,6 +7,8 @@ import random
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -100,28 +102,58 @@ def write_study(folder: Path, **changes) -> Path:
     return folder
 
 
+COMMAND = (sys.executable, "-m", "snakemake", "--configfile", "study.yaml")
+PATIENCE = 600  # seconds for what takes less than one minute on an idle machine
+
+
+def surroundings(**environment: str) -> dict[str, str]:
+    """The environment of a study's driver."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **environment}
+
+
 def snakemake(
     folder: Path, *arguments: str, check: bool = True, **environment: str
 ) -> subprocess.CompletedProcess:
     """Run Snakemake in `folder` on the tiny study; on failure show what it said."""
-    command = [
-        *(sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "study.yaml"),
-        "--show-failed-logs",
-        *arguments,
-    ]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = [*COMMAND, "--cores", "2", "--show-failed-logs", *arguments]
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **environment},
+        env=surroundings(**environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
     if check and done.returncode:
         raise AssertionError(f"{' '.join(command)}\n{done.stdout[-6000:]}")
     return done
+
+
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen:
+    """A driver in a process group of its own; what it says goes to `driver.log`."""
+    with open(folder / "driver.log", "w") as log:
+        return subprocess.Popen(
+            [*COMMAND, "--cores", "1", *arguments],
+            cwd=folder,
+            env=surroundings(**environment),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def wait_for(
+    condition: Callable[[], object], driver: subprocess.Popen, seconds: float = PATIENCE
+) -> None:
+    """Wait for what a driver is to bring about; AssertionError when it ends, or it takes long."""
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert driver.poll() is None or condition(), "the driver has ended"
+        assert time.monotonic() < give_up, f"not in {seconds:g} s"
+        time.sleep(0.02)
 
 
 def planned(folder: Path, *targets: str, before: tuple[str, ...] = ()) -> dict[str, int]:

@@ -26,3 +26,22 @@ def parse_window(name: str, n_layers: int) -> Window:
         f"window {name!r}: expected START-END with 1 <= START <= END <= {n_layers} "
         f"(the model has {n_layers} layers), e.g. 1-{n_layers}"
     )
+
+
+def parse_windows(spec: str, n_layers: int) -> list[Window]:
+    """The windows a file name asks for: "all", "from-S" (those that start at S) or "S-E".
+
+    Raises MemlocError when the model has no such window.
+    """
+    windows = all_windows(n_layers)
+    if spec == "all":
+        return windows
+    if not spec.startswith("from-"):
+        return [parse_window(spec, n_layers)]
+    chosen = [window for window in windows if f"from-{window[0]}" == spec]
+    if not chosen:
+        raise MemlocError(
+            f"windows {spec!r}: expected from-START with START in 1..{n_layers} "
+            f"(the model has {n_layers} layers)"
+        )
+    return chosen

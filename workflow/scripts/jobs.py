@@ -1,4 +1,4 @@
-"""What every script shares: logging to the rule's log, threads, and readable errors."""
+"""What every script shares: logging to the rule's log, threads, a GPU, and readable errors."""
 
 import logging
 import os
@@ -11,34 +11,36 @@ from typing import Any
 import lifeline
 from memloc.errors import MemlocError
 from memloc.machine.gpus import own_gpu
-from memloc.store.files import full_disk, is_full, sha256
-from memloc.store.lock import alone
+from memloc.store.files import full_disk, is_full
+from memloc.store.lock import one_process
+from memloc.store.provenance import memloc_version, sha256
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 lifeline.hold()  # before anything that takes long is imported
 
 
 class LogFile(logging.FileHandler):
-    """A log that a full disk cuts short without a trace for each lost line; the terminal has it."""
+    """A rule's log. Lines that a full disk has no room for are dropped; the terminal shows them."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Called for what emit raised."""
+        """Called when a line could not be written."""
         if not is_full(sys.exc_info()[1] or OSError()):
-            super().handleError(record)
+            super().handleError(record)  # prints the error; a full disk is reported elsewhere
 
 
 @contextmanager
 def job(snakemake: Any) -> Iterator[logging.Logger]:
-    """Set up one job, with a GPU of its own where it asks for one."""
-    with _told(snakemake) as logger, _device(snakemake):
+    """Run the body as one job, with a GPU of its own if the rule asks for one."""
+    with _reporting(snakemake) as logger, _own_gpu(snakemake):
         yield logger
 
 
 @contextmanager
 def run(snakemake: Any) -> Iterator[bool]:
-    """Set up a job that keeps its partial state in `params.scratch`, which is then its alone.
+    """The same for a job that keeps partial state in `params.scratch`, which no other may use.
 
-    Yields whether another process has meanwhile made its outputs, so that nothing is left to do.
+    Waits while another process works on the same run. Yields True if that process has made this
+    job's outputs meanwhile: nothing is left to do then.
     """
     files = [path for path in snakemake.input if Path(path).is_file()]
     identity = {
@@ -46,25 +48,30 @@ def run(snakemake: Any) -> Iterator[bool]:
         "inputs": {path: sha256(path) for path in files},
     }
     with (
-        _told(snakemake),
-        alone(snakemake.params.scratch, identity, snakemake.output) as done,
-        nullcontext() if done else _device(snakemake),  # only now a GPU: waiting needs none
+        _reporting(snakemake),
+        one_process(snakemake.params.scratch, identity, snakemake.output) as done,
+        nullcontext() if done else _own_gpu(snakemake),  # not earlier: waiting needs no GPU
     ):
         yield done
 
 
 @contextmanager
-def _told(snakemake: Any) -> Iterator[logging.Logger]:
-    """Log and report; a MemlocError ends a job with its message alone, others with a trace."""
+def _reporting(snakemake: Any) -> Iterator[logging.Logger]:
+    """Log to the terminal and the rule's log.
+
+    A MemlocError, which is written for users, ends the job with its message alone; any other error
+    with its traceback.
+    """
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     if snakemake.log:
         Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
         handlers.append(LogFile(snakemake.log[0], mode="w", encoding="utf-8"))
-    # Jobs run side by side share a terminal: every line says whose it is.
+    # Jobs that run side by side share a terminal, so every line names its job.
     named = " ".join([snakemake.rule, *snakemake.wildcards]).replace("%", "%%")
     style = FORMAT.format(job=named)
     logging.basicConfig(level=logging.INFO, format=style, datefmt="%H:%M:%S", handlers=handlers)
     logger = logging.getLogger(f"memloc.{snakemake.rule}")
+    memloc_version()  # kept for the records: the commit now, whatever is checked out later
     os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(snakemake.threads)
@@ -82,10 +89,11 @@ def _told(snakemake: Any) -> Iterator[logging.Logger]:
         raise
 
 
-def _device(snakemake: Any) -> AbstractContextManager:
-    """A GPU of its own for a job that asks for one.
+def _own_gpu(snakemake: Any) -> AbstractContextManager[None]:
+    """A GPU of its own for a job whose rule asks for one.
 
-    Which one plays no part in results: it comes from the configuration, and not from params.
+    Results don't depend on which GPU it is, so the choice comes from the configuration and not
+    from params: a change re-runs nothing.
     """
     if not snakemake.resources.get("gpu"):
         return nullcontext()
@@ -94,10 +102,10 @@ def _device(snakemake: Any) -> AbstractContextManager:
 
 
 def untracked(snakemake: Any, *keys: str) -> Any:
-    """A setting that changes only speed and rounding.
+    """A value of the configuration that changes only speed and rounding, such as a batch size.
 
-    Scripts take what results depend on from params, where a change re-runs the rule. What only
-    says how much is computed at once comes from the configuration, and a change re-runs nothing.
+    What results depend on is in params, where a change re-runs the rule. A value read here can
+    change without re-running anything.
     """
     value = snakemake.config
     for key in keys:

@@ -1,9 +1,9 @@
 """A job ends with the Snakemake process that runs it.
 
-A driver that is killed outright (SIGKILL, out of memory) can't stop its jobs. One that went on
-would hold cores and a GPU unseen, and could put results of old settings over new ones. The job of a
-cluster's queue is run by a Snakemake process of its own, and outlives the driver that sent it.
-MEMLOC_ORPHANS=run in the environment lets jobs go on.
+A driver (the user's Snakemake) that is killed outright (SIGKILL, out of memory) can't stop its
+jobs. A job that went on would hold cores and a GPU unseen, and could put results of old settings
+over new ones. A cluster job is run by a Snakemake process on its own node, so it outlives the
+driver that submitted it. MEMLOC_ORPHANS=run in the environment lets all jobs go on.
 """
 
 import logging
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from memloc.machine.processes import is_alive
+import psutil
 
 DRIVER = "MEMLOC_DRIVER"  # process id of the Snakemake that runs this job
 ORPHANS = "MEMLOC_ORPHANS"
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 def hold(poll: float = POLL_SECONDS) -> None:
-    """End this process, at once and from whatever it is doing, soon after its driver is gone.
+    """From now on, end this process soon after its driver is gone, whatever it is doing then.
 
-    Safe at any moment: results are written beside their place and renamed.
+    That is safe at any moment, because results are written beside their place and then renamed.
     """
     if os.environ.get(ORPHANS) == "run":
         return
@@ -32,19 +32,25 @@ def hold(poll: float = POLL_SECONDS) -> None:
     thread.start()
 
 
-def driver(environ: Mapping[str, str] = os.environ) -> int | None:
-    """The driver's process id; None where it isn't known, or was never seen in this container."""
+def driver(environ: Mapping[str, str] = os.environ) -> psutil.Process | None:
+    """The driver; None where its number isn't known, or belongs to no process seen from here.
+
+    (A job in a container doesn't see the processes outside.)
+    """
     pid = int(environ.get(DRIVER, 0))
-    return pid if pid and is_alive(pid) else None
+    try:
+        return psutil.Process(pid) if pid else None
+    except psutil.NoSuchProcess:
+        return None
 
 
-def orphaned(parent: int, pid: int | None) -> bool:
-    """Whether the process that started this one (`parent`), or its driver, has gone."""
-    return os.getppid() != parent or (pid is not None and not is_alive(pid))
+def orphaned(parent: int, driver: psutil.Process | None) -> bool:
+    """Whether the process that started this one (number `parent`) is gone, or the driver is."""
+    return os.getppid() != parent or (driver is not None and not driver.is_running())
 
 
-def _watch(parent: int, pid: int | None, poll: float) -> None:
-    while not orphaned(parent, pid):
+def _watch(parent: int, driver: psutil.Process | None, poll: float) -> None:
+    while not orphaned(parent, driver):
         time.sleep(poll)
     logger.error("the Snakemake process that ran this job is gone: stopping; run it again")
     os._exit(1)

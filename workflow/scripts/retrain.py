@@ -3,7 +3,7 @@
 import offline  # noqa: F401
 from jobs import run
 from memloc.data.examples import Reading
-from memloc.localise.retrain.group import Recipe
+from memloc.localise.retrain.group import RetrainingRecipe
 from memloc.localise.retrain.run import retrain_checkpoints
 
 with run(snakemake) as is_done:
@@ -17,7 +17,7 @@ with run(snakemake) as is_done:
             scratch=snakemake.params.scratch,
             windows=snakemake.wildcards.windows,
             reading=Reading(**snakemake.params.reading),
-            recipe=Recipe(**snakemake.params.recipe),
+            recipe=RetrainingRecipe(**snakemake.params.recipe),
             precision=snakemake.params.precision,
             seed=snakemake.params.seed,
             heldout_seed=snakemake.params.heldout_seed,

@@ -20,7 +20,7 @@ with run(snakemake) as is_done:
                 scratch=Path(snakemake.params.scratch),
                 **{name: Path(path) for name, path in snakemake.output.items()},
             ),
-            labels="original" if snakemake.rule == "control_original" else "perturbed",
+            labels=snakemake.params.labels,
             seed=chosen["seed"],
             recipe=Recipe(**chosen["recipe"]),
             setting=Setting(**chosen["setting"]),

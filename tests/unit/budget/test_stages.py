@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import re
 import subprocess
 import sys
 
@@ -22,6 +21,8 @@ from memloc.budget.model import CostModel, Job
 from memloc.budget.sizes import KNOWN_MODELS, Sizes, layer_size
 from memloc.store.tables import read_tsv
 from memloc.study.tasks import load_task
+from memloc.windows import all_windows
+from rule_list import rules
 from shipped import ROOT
 
 A100 = "NVIDIA A100-SXM4-40GB"
@@ -145,10 +146,8 @@ def test_training_work_by_hand(sizes):
 def test_a_sweep_of_twelve_layers_is_376_layer_passes():
     assert costs.swapped_layers(12) == 376
     # one window at a time: 78 x 12 = 936
-    windows = costs.named_windows("all", 12)
+    windows = all_windows(12)
     assert len(windows) == 78 and costs.window_layers(windows, 12) == (11, 364, 286)
-    assert costs.named_windows("from-11", 12) == [(11, 11), (11, 12)]
-    assert costs.named_windows("3-5", 12) == [(3, 5)]
 
 
 def test_windows_of_all_jobs_cost_what_one_job_of_all_does(sizes):
@@ -161,18 +160,9 @@ def test_windows_of_all_jobs_cost_what_one_job_of_all_does(sizes):
     assert own("all") < apart < 1.2 * own("all")
 
 
-def rule_names():
-    names = set()
-    for file in (ROOT / "rules").glob("*.smk"):
-        text = file.read_text()
-        names |= set(re.findall(r"^rule (\w+):", text, flags=re.M))
-        names |= set(re.findall(r"^use rule \w+ as (\w+)", text, flags=re.M))
-    return names
-
-
 def test_every_rule_has_a_cost():
-    missing = sorted(name for name in rule_names() if costs.stage_of(name) is None)
-    assert not missing, f"add an entry to STAGES in workflow/memloc/costs.py for {missing}"
+    missing = sorted(name for name in rules() if costs.stage_of(name) is None)
+    assert not missing, f"add an entry to STAGES in workflow/memloc/budget/stages.py for {missing}"
 
 
 @pytest.mark.parametrize("stage", sorted(costs.STAGES))
@@ -461,14 +451,14 @@ def test_jobs_at_other_lengths_or_row_limits_calibrate_nothing(sizes):
     assert not CostModel(sizes, A100, [(run("swap"), A100, 1.0, 1.0)]).measured
 
 
-def test_jobs_of_every_setup_are_found(tmp_path):
-    setups = ["seed1", "seed2/epoch3", "control/layers11-12"]
-    for setup in [*setups, "control/frozen", "halves", "seed1/epoch"]:
-        path = tmp_path / f"b/toy/tiny/{setup}/swap.tsv"
+def test_jobs_of_every_subject_are_found(tmp_path):
+    subjects = ["seed1", "seed2/epoch3", "control/layers11-12"]
+    for subject in [*subjects, "control/frozen", "halves", "seed1/epoch"]:
+        path = tmp_path / f"b/toy/tiny/{subject}/swap.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("s\n2.5\n")
-    found = finished_jobs({"swap": ("b/{task}/{model}/{setup}/swap.tsv", [])}, root=tmp_path)
-    assert sorted(job.wildcards["setup"] for job, *_ in found) == sorted(setups)
+    found = finished_jobs({"swap": ("b/{task}/{model}/{subject}/swap.tsv", [])}, root=tmp_path)
+    assert sorted(job.wildcards["subject"] for job, *_ in found) == sorted(subjects)
     assert {(job.wildcards["task"], job.wildcards["model"]) for job, *_ in found} == {
         ("toy", "tiny")
     }

@@ -13,7 +13,7 @@ from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
 from memloc.localise.swap import swap_windows
 from memloc.localise.weights import window_weights
-from memloc.models.load import find_layers, freeze_embeddings, head_names
+from memloc.models.layers import find_layers, freeze_embeddings, head_names
 from memloc.seeds import derive
 from memloc.training.loop import Computing
 from memloc.training.stream import Corpus, Recipe, Stream

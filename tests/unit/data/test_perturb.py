@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from memloc.data.perturb import describe, duplicates, perturb, perturb_file, split_rows
+from memloc.data.perturb import assign_splits, describe, duplicates, perturb, perturb_file
 from memloc.errors import MemlocError
-from memloc.store.tables import write_table
+from memloc.store.tables import write_task
 
 LABELS = ["a", "b", "c", "d"]
 
@@ -42,7 +42,7 @@ COUNTS = st.integers(2, 4).flatmap(
 @given(counts=COUNTS, ratio=st.sampled_from([0.05, 0.15, 0.3, 0.9]), seed=st.integers(0, 2**40))
 def test_perturbation(counts, ratio, seed):
     labels = list(counts)
-    before = split_rows(whole(counts), None, seed)
+    before = assign_splits(whole(counts), None, seed)
     after = perturb(before, labels, ratio, seed, "t")
     train = after["split"] == "train"
     noisy = after[after["noisy"]]
@@ -62,13 +62,13 @@ def test_perturbation(counts, ratio, seed):
 
 
 def test_seeds_differ():
-    before = split_rows(whole({"a": 50, "b": 50}), None, 0)
+    before = assign_splits(whole({"a": 50, "b": 50}), None, 0)
     chosen = [tuple(perturb(before, ["a", "b"], 0.15, seed, "t")["noisy"]) for seed in range(5)]
     assert len(set(chosen)) == 5
 
 
 def test_new_labels_are_uniform_over_the_others():
-    frame = split_rows(whole(dict.fromkeys(LABELS, 3000)), None, 0)
+    frame = assign_splits(whole(dict.fromkeys(LABELS, 3000)), None, 0)
     noisy = perturb(frame, LABELS, 0.5, 3, "t").query("noisy")
     for name in LABELS:
         seen = Counter(noisy.loc[noisy["original_label"] == name, "label"])
@@ -77,7 +77,7 @@ def test_new_labels_are_uniform_over_the_others():
 
 
 def test_every_row_is_as_likely_to_be_noisy():
-    frame = split_rows(whole({"a": 20, "b": 20}), None, 0)
+    frame = assign_splits(whole({"a": 20, "b": 20}), None, 0)
     hits = sum(
         perturb(frame, ["a", "b"], 0.25, seed, "t")["noisy"].to_numpy() for seed in range(400)
     )
@@ -90,7 +90,7 @@ def test_a_class_does_not_hang_on_the_others():
     small, large = whole({"a": 40, "b": 20}), whole({"a": 40, "b": 60})
 
     def chosen(frame):
-        frame = split_rows(frame, None, 0)
+        frame = assign_splits(frame, None, 0)
         a = frame[(frame["split"] == "train") & (frame["label"] == "a")].index
         return list(perturb(frame, ["a", "b"], 0.15, 0, "t")["noisy"][a])
 
@@ -101,19 +101,19 @@ def test_a_class_does_not_hang_on_the_others():
 @given(n=st.integers(20, 300), share=st.sampled_from([0.5, 0.8, 0.9]), seed=st.integers(0, 999))
 def test_own_split(n, share, seed):
     frame = table({"a": n // 2, "b": n - n // 2}, "all").reset_index(names="index")
-    after = split_rows(frame, share, seed)
+    after = assign_splits(frame, share, seed)
     sizes = Counter(after["split"])
     assert sizes["train"] == int(share * n)
     assert 0 <= sizes["test"] - sizes["validation"] <= 1
     assert sorted(after["index"]) == list(range(n))
-    pd.testing.assert_frame_equal(after, split_rows(frame, share, seed))
+    pd.testing.assert_frame_equal(after, assign_splits(frame, share, seed))
 
 
 @settings(max_examples=30, deadline=None)
 @given(heldout=st.integers(2, 60), most=st.one_of(st.none(), st.integers(2, 80)))
 def test_halves_and_subsets(heldout, most):
     frame = whole({"a": 30, "b": 30}, heldout)
-    after = split_rows(frame, None, 1, max_train=most, max_heldout=most)
+    after = assign_splits(frame, None, 1, max_train=most, max_heldout=most)
     sizes = Counter(after["split"])
     assert sizes["train"] == min(60, most or 60)
     assert sizes["validation"] + sizes["test"] == min(2 * heldout, most or 2 * heldout)
@@ -126,14 +126,14 @@ def test_halves_and_subsets(heldout, most):
 
 def test_halves_are_shuffled():
     frame = whole({"a": 30, "b": 30}, 50)
-    validation = split_rows(frame, None, 1).query("split == 'validation'")
+    validation = assign_splits(frame, None, 1).query("split == 'validation'")
     assert set(validation["index"]) != set(range(60, 110))
     assert {"a", "b"} == set(validation["label"])
 
 
 def test_ratio_leaves_the_split_alone():
     frame = table({"a": 50, "b": 50}, "all").reset_index(names="index")
-    one, two = (perturb(split_rows(frame, 0.8, 4), ["a", "b"], r, 4, "t") for r in (0.1, 0.5))
+    one, two = (perturb(assign_splits(frame, 0.8, 4), ["a", "b"], r, 4, "t") for r in (0.1, 0.5))
     assert list(one["index"]) == list(two["index"])
     assert list(one["split"]) == list(two["split"])
 
@@ -143,26 +143,26 @@ def test_ratio_leaves_the_split_alone():
 
 @pytest.mark.parametrize("ratio", [0, 1, -0.1, 1.5, float("nan")])
 def test_ratio_outside_is_refused(ratio):
-    frame = split_rows(whole({"a": 20, "b": 20}), None, 0)
+    frame = assign_splits(whole({"a": 20, "b": 20}), None, 0)
     with pytest.raises(MemlocError, match=r"perturbation\.ratio: .* not between 0 and 1"):
         perturb(frame, ["a", "b"], ratio, 0, "t")
 
 
 def test_label_outside_the_set_is_refused():
-    frame = split_rows(whole({"a": 20, "b": 20}), None, 0)
+    frame = assign_splits(whole({"a": 20, "b": 20}), None, 0)
     with pytest.raises(MemlocError, match="task t: label 'b' is not among a, c"):
         perturb(frame, ["a", "c"], 0.15, 0, "t")
 
 
 def test_class_too_small_is_refused():
-    frame = split_rows(whole({"a": 20, "b": 6}), None, 0)
+    frame = assign_splits(whole({"a": 20, "b": 6}), None, 0)
     with pytest.raises(MemlocError, match=r"class 'b' has 6 .*15% .*at least 7.*max_train"):
         perturb(frame, ["a", "b"], 0.15, 0, "t")
 
 
 def test_split_without_rows_is_refused():
     with pytest.raises(MemlocError, match="split validation: no rows"):
-        split_rows(whole({"a": 20}, heldout=1), None, 0)
+        assign_splits(whole({"a": 20}, heldout=1), None, 0)
 
 
 # --- facts and files -----------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_pairs_are_duplicates_only_as_pairs():
 
 def run_file(tmp_path, frame, **options):
     source, output = tmp_path / "t.parquet", tmp_path / "t" / "perturbed.parquet"
-    write_table(frame, source)
+    write_task(frame, source)
     usual = {"task": "t", "labels": ["a", "b"], "share": None, "natural": False}
     options = usual | {"ratio": 0.15, "data_seed": 0} | options
     perturb_file(source, output, **options)
@@ -276,7 +276,7 @@ def test_natural_noise_needs_both_kinds(tmp_path, value):
 
 
 def test_describe_counts_labels():
-    frame = perturb(split_rows(whole({"a": 20, "b": 40}), None, 0), ["a", "b"], 0.15, 0, "t")
+    frame = perturb(assign_splits(whole({"a": 20, "b": 40}), None, 0), ["a", "b"], 0.15, 0, "t")
     facts = describe(frame, ["a", "b"])
     assert facts["label_counts"] == {"a": 20 - 3 + 6, "b": 40 - 6 + 3}
     assert facts["noisy"] + facts["clean"] == 60

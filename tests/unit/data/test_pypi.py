@@ -6,25 +6,25 @@ import types
 
 import pytest
 
-from memloc.data import pypi as packages
+from memloc.data import pypi
 from memloc.errors import MemlocError
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 
 
 def test_installed_at_the_pinned_version_only():
     version = importlib.metadata.version("pyyaml")
-    assert packages.is_installed(f"pyyaml=={version}", ["yaml/__init__.py"])
-    assert not packages.is_installed("pyyaml==0.1", ["yaml/__init__.py"])
-    assert not packages.is_installed(f"pyyaml=={version}", ["yaml/no-such-data"])
-    assert not packages.is_installed("no-such-package-here==1", ["x"])
-    path = packages.package_file(f"pyyaml=={version}", "yaml/__init__.py", None)
+    assert pypi.is_installed(f"pyyaml=={version}", ["yaml/__init__.py"])
+    assert not pypi.is_installed("pyyaml==0.1", ["yaml/__init__.py"])
+    assert not pypi.is_installed(f"pyyaml=={version}", ["yaml/no-such-data"])
+    assert not pypi.is_installed("no-such-package-here==1", ["x"])
+    path = pypi.package_file(f"pyyaml=={version}", "yaml/__init__.py", None)
     assert path.endswith("yaml/__init__.py")
 
 
 def test_leading_folder_of_source_distributions(tmp_path):
-    place = packages.package_file("a==1", "x/y.tsv", tmp_path / "a-1.tar.gz")
+    place = pypi.package_file("a==1", "x/y.tsv", tmp_path / "a-1.tar.gz")
     assert place == f"{tmp_path}/a-1.tar.gz!a-1/x/y.tsv"
-    place = packages.package_file("a==1", "x/y.tsv", tmp_path / "a-1-py3-none-any.whl")
+    place = pypi.package_file("a==1", "x/y.tsv", tmp_path / "a-1-py3-none-any.whl")
     assert place.endswith(".whl!x/y.tsv")
 
 
@@ -41,33 +41,33 @@ def pip(monkeypatch, tmp_path):
             (tmp_path / "a-1.zip").write_bytes(fake.content)
         return types.SimpleNamespace(returncode=fake.code, stderr=fake.error)
 
-    monkeypatch.setattr(packages, "_pip", lambda: ["pip"])
-    monkeypatch.setattr(packages.subprocess, "run", run)
+    monkeypatch.setattr(pypi, "_pip", lambda: ["pip"])
+    monkeypatch.setattr(pypi.subprocess, "run", run)
     return fake
 
 
 def test_never_dependencies(pip, tmp_path):
-    path = packages.download("a==1", tmp_path, sdist=True, expected_hash=None)
+    path = pypi.download("a==1", tmp_path, sdist=True, expected_hash=None)
     assert path.read_bytes() == b"archive"
     assert "--no-deps" in pip.words
     assert pip.words[-2:] == ["--no-binary", "a"]
-    packages.download("a==1", tmp_path, sdist=False, expected_hash=sha256(path))
+    pypi.download("a==1", tmp_path, sdist=False, expected_hash=sha256(path))
     assert pip.words[-2:] == ["--only-binary", ":all:"]
 
 
 def test_other_content_is_refused(pip, tmp_path):
     with pytest.raises(MemlocError, match=r"source\.sha256.*a-1\.zip has checksum .* expects 00"):
-        packages.download("a==1", tmp_path, sdist=True, expected_hash="00")
+        pypi.download("a==1", tmp_path, sdist=True, expected_hash="00")
 
 
 def test_pips_own_words_are_passed_on(pip, tmp_path):
     pip.code, pip.content = 1, None
     pip.error = "WARNING: x\nERROR: No matching distribution found for a==1\n"
     with pytest.raises(MemlocError, match="could not download a==1: No matching distribution"):
-        packages.download("a==1", tmp_path, sdist=False, expected_hash=None)
+        pypi.download("a==1", tmp_path, sdist=False, expected_hash=None)
 
 
 def test_slow_download(pip, tmp_path):
     pip.slow = True
     with pytest.raises(MemlocError, match=r"not downloaded within .* network"):
-        packages.download("a==1", tmp_path, sdist=False, expected_hash=None)
+        pypi.download("a==1", tmp_path, sdist=False, expected_hash=None)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memloc.data import pypi as packages
+from memloc.data import pypi
 from memloc.data.readers import ROW, content_hash, read_file
 from memloc.errors import MemlocError
 
@@ -135,7 +135,7 @@ def nested(tmp_path):
 
 
 def test_member_of_an_archive_in_an_archive(tmp_path):
-    path = packages.package_file("pack==1.0", "extra/inner.tar.gz!deep/rows.tsv", nested(tmp_path))
+    path = pypi.package_file("pack==1.0", "extra/inner.tar.gz!deep/rows.tsv", nested(tmp_path))
     assert records(read_file(path, {})) == ROWS
 
 

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from memloc.data.perturb import perturb_file
 from memloc.data.task_table import TASK_COLUMNS, length_facts, token_lengths, write_task_table
 from memloc.store.files import write_json
-from memloc.store.tables import read_tsv, write_table
+from memloc.store.tables import read_tsv, write_task
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_table(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path / "model")
     texts = [" ".join(["word"] * (1 + i % 10)) for i in range(60)]
     frame = pd.DataFrame({"split": ["train"] * 40 + ["heldout"] * 20, "text": texts})
-    write_table(frame.assign(label=["a", "b"] * 30), tmp_path / "t.parquet")
+    write_task(frame.assign(label=["a", "b"] * 30), tmp_path / "t.parquet")
     write_json(tmp_path / "m.json", {"rows_dropped": {"empty text": 2, "repeated text": 1}})
     settings = {"task": "t", "labels": ["a", "b"], "share": None, "natural": False}
     perturbed = tmp_path / "perturbed.parquet"

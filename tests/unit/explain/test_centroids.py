@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from dataclasses import asdict
 from functools import cache
 
 import numpy as np
@@ -25,9 +26,9 @@ from memloc.explain.centroids import (
     last_crossing,
 )
 from memloc.explain.mixtures import Mixer, half_choices
-from memloc.explain.run import centroid_checkpoints
-from memloc.models.load import find_layers
-from memloc.models.pooled_states import pooling_position
+from memloc.explain.run import run
+from memloc.models.layers import find_layers
+from memloc.models.pooled_states import first_tokens, last_tokens, pooled_tokens
 from memloc.store.files import read_json
 from memloc.store.tables import read_tsv
 from tiny import FAMILIES, N_LAYERS, OTHERS, VOCABULARY, random_ids, tiny_model
@@ -74,17 +75,12 @@ def save_study(folder, family, frame=None, seeds=(1, 2)):
 
 
 def analyse(folder):
-    centroid_checkpoints(
-        folder / "perturbed.parquet",
-        folder / "memorised",
-        folder / "original",
-        folder / "centroids.tsv",
-        folder / "events.tsv",
-        READING,
-        batch_tokens=40,
-        precision="float32",
-    )
-    return read_tsv(folder / "centroids.tsv", COLUMNS), read_tsv(folder / "events.tsv")
+    places = {"data": "perturbed.parquet", "theta_M2": "memorised", "theta_O": "original"}
+    inputs = {name: str(folder / file) for name, file in places.items()}
+    outputs = {name: str(folder / f"{name}.tsv") for name in ("table", "events")}
+    settings = {"reading": asdict(READING), "precision": "float32"}
+    run(inputs, outputs, settings, batch_tokens=40)
+    return read_tsv(outputs["table"], COLUMNS), read_tsv(outputs["events"])
 
 
 def plain_states(folder, frame, source, layer):
@@ -98,7 +94,7 @@ def plain_states(folder, frame, source, layer):
         layers[number].load_state_dict(theirs[number].state_dict())
     found = []
     keep = lambda _, args, out: found.append(out[0] if isinstance(out, tuple) else out)  # noqa: E731
-    place = 0 if pooling_position(model) == "first" else -1
+    place = 0 if pooled_tokens(model) is first_tokens else -1
     layers[layer - 1].register_forward_hook(keep)
     for text in frame["text"]:
         with torch.no_grad():
@@ -158,7 +154,7 @@ def test_mixtures_equal_the_plain_model(family):
     mixer = Mixer(memorised, original, choices)
     found = mixer.pooled(inputs)
     assert found.shape[:3] == (4, N_LAYERS, 7)
-    places = inputs["attention_mask"].sum(1) - 1 if mixer.position == "last" else 0
+    places = inputs["attention_mask"].sum(1) - 1 if mixer.tokens_of is last_tokens else 0
     for mixture, choice in enumerate(choices.values()):
         model = copy.deepcopy(memorised)
         for number, theirs in enumerate(choice):
@@ -315,7 +311,7 @@ def test_noise_without_original_labels_belongs_to_no_pair(tmp_path, caplog):
     assert table["clean_a_high"].notna().all()
     assert events.loc[events["event"] == "crossing", "layer"].isna().all()
     assert events.loc[events["event"] == "initiation", "layer"].notna().all()
-    record = read_json(tmp_path / "centroids.tsv.provenance.json")
+    record = read_json(tmp_path / "table.tsv.provenance.json")
     assert record["noisy_without_original_label"] == 15
 
 

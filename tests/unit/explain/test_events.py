@@ -9,7 +9,7 @@ from memloc.explain.centroids import EVENT_COLUMNS, centroid_events
 from memloc.explain.events import (
     COLUMNS,
     CURVE_COLUMNS,
-    layers_of,
+    event_layers,
     probing_events,
     run_events,
     summarise_curves,
@@ -79,7 +79,7 @@ def events(layers, source="trained", event="crossing"):
 
 def test_layers_none_and_undefined_are_counted_apart(tmp_path):
     write_tsv(events([3, "none", np.nan, 5]), tmp_path / "e.tsv", EVENT_COLUMNS)
-    layers, n_none, n_undefined = layers_of(read_tsv(tmp_path / "e.tsv")["layer"])
+    layers, n_none, n_undefined = event_layers(read_tsv(tmp_path / "e.tsv")["layer"])
     assert layers.tolist() == [3.0, 5.0] and (n_none, n_undefined) == (1, 1)
 
 

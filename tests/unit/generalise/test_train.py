@@ -13,7 +13,8 @@ from memloc.data.tokens import collate, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.generalise.halves import write_half
 from memloc.generalise.train import Half, HalfTuning, train_half
-from memloc.models.load import freeze_embeddings, load_pretrained
+from memloc.models.layers import freeze_embeddings
+from memloc.models.load import load_pretrained
 from memloc.seeds import derive
 from memloc.store.files import read_json
 from memloc.training.loop import Computing, Recipe

@@ -5,23 +5,19 @@ import copy
 import pytest
 import torch
 
+from memloc.localise.gradients.gradients import forgetting_gradients
+from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
+from memloc.localise.retrain.retraining import Retraining
+from memloc.localise.swap import swap_windows
+from memloc.machine.device import pick_device
+from memloc.models.layers import freeze_embeddings
+from memloc.training.loop import Computing, FineTuning
+from swap_examples import examples
 from tiny import FAMILIES, tiny_model
+from training_runs import RECIPE, corpus, same, weights
 
-torch_has_gpu = torch.cuda.is_available()
-pytestmark = pytest.mark.skipif(not torch_has_gpu, reason="no GPU on this machine")
-
-from memloc.localise.gradients.gradients import forgetting_gradients  # noqa: E402
-from memloc.localise.retrain.group import Recipe as Retraining_Recipe  # noqa: E402
-from memloc.localise.retrain.group import Setup  # noqa: E402
-from memloc.localise.retrain.retraining import Retraining  # noqa: E402
-from memloc.localise.swap import swap_windows  # noqa: E402
-from memloc.machine.device import pick_device  # noqa: E402
-from memloc.models.load import freeze_embeddings  # noqa: E402
-from memloc.training.loop import Computing, FineTuning  # noqa: E402
-from swap_examples import examples  # noqa: E402
-from training_runs import RECIPE, corpus, same, weights  # noqa: E402
-
-WINDOWS = Retraining_Recipe(2, 1e-3, 4, 0.1, 0.01, 1.0, train_head=False)
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+WINDOWS = RetrainingRecipe(2, 1e-3, 4, 0.1, 0.01, 1.0, train_head=False)
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def test_retraining_agrees_with_itself_in_any_company(tmp_path, device, family):
             copy.deepcopy(memorised),
             pretrained,
             examples(),
-            Setup(1, memorised.config.pad_token_id, "float32"),
+            JobSettings(1, memorised.config.pad_token_id, "float32"),
             WINDOWS,
             0,
             tmp_path / name,

@@ -10,19 +10,12 @@ from memloc.data.tokens import collate
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper, swap_windows
 from memloc.localise.sweep import window_table
-from memloc.models.load import find_layers
+from memloc.models.blocks import ATTENTION, MLP, REST, components, keep_component
+from memloc.models.layers import find_layers
 from memloc.windows import all_windows
 from swap_examples import examples
 from tiny import FAMILIES, N_LAYERS, OTHERS, random_ids, tiny_model
-
-
-def swapped(memorised, original, window):
-    """The plain model with a window's layers replaced: the slow, obvious way."""
-    model = copy.deepcopy(memorised)
-    layers, theirs = find_layers(model), find_layers(original)
-    for number in range(window[0] - 1, window[1]):
-        layers[number].load_state_dict(theirs[number].state_dict())
-    return model
+from window_models import batch, logits_of, pair, with_layers
 
 
 @pytest.mark.parametrize("family", FAMILIES | OTHERS)
@@ -33,7 +26,7 @@ def test_sweep_equals_one_window_at_a_time(family):
     assert sorted(sweep) == all_windows(N_LAYERS)
     for window, logits in sweep.items():
         with torch.no_grad():
-            plain = swapped(memorised, original, window)(**inputs).logits
+            plain = with_layers(memorised, original, window)(**inputs).logits
         torch.testing.assert_close(logits, plain, atol=1e-5, rtol=0)
         assert torch.equal(logits.argmax(-1), plain.argmax(-1))
 
@@ -63,12 +56,48 @@ def test_all_layers_are_the_originals_under_the_memorised_head(family):
         torch.testing.assert_close(logits, expected(**inputs).logits, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("component", [ATTENTION, MLP])
+def test_swapped_blocks_equal_plain_models(family, component):
+    model, original = pair(family)
+    parts = components(model)
+    donor = copy.deepcopy(original)
+    keep_component(donor, model, component)
+    inputs = batch(model)
+    for (start, end), logits in Swapper(model, donor).sweep(inputs).items():
+        plain = copy.deepcopy(model)
+        for number in range(start - 1, end):
+            theirs = dict(find_layers(original)[number].named_parameters())
+            for name, parameter in find_layers(plain)[number].named_parameters():
+                if name in parts[number][component]:
+                    parameter.data.copy_(theirs[name])
+        torch.testing.assert_close(logits, logits_of(plain, inputs), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_attention_mlp_and_rest_together_are_the_layer(family):
+    model, original = pair(family)
+    mixed = copy.deepcopy(model)
+    for component in (ATTENTION, MLP, REST):
+        donor = copy.deepcopy(original)
+        keep_component(donor, model, component)
+        for number, parts in enumerate(components(model)):
+            given = dict(find_layers(donor)[number].named_parameters())
+            for name, parameter in find_layers(mixed)[number].named_parameters():
+                if name in parts[component]:
+                    parameter.data.copy_(given[name])
+    inputs = batch(model)
+    wanted = Swapper(model, original).sweep(inputs)
+    for window, logits in Swapper(model, mixed).sweep(inputs).items():
+        assert torch.equal(logits, wanted[window])
+
+
 def test_tables_equal_the_obvious_count():
     memorised, original = tiny_model("bert", seed=1), tiny_model("bert", seed=2)
     data = examples()
     result = swap_windows(memorised, original, data, 0, batch_tokens=40, precision="float32")
     for row in result.table.itertuples():
-        model = swapped(memorised, original, (row.start, row.end))
+        model = with_layers(memorised, original, (row.start, row.end))
         kept = []
         for ids, label in zip(data.ids, data.labels, strict=True):
             with torch.no_grad():

@@ -112,10 +112,16 @@ def test_no_gpu_is_seen_where_none_is_visible(monkeypatch):
 
 def test_the_driver_is_asked_without_torch(tmp_path, monkeypatch):
     fake = tmp_path / "nvidia-smi"
-    fake.write_text("#!/bin/sh\necho 0\necho 1\n")
+    fake.write_text("#!/bin/sh\n[ $1 = --query-gpu=name ] && echo NVIDIA A100 || seq 0 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert slots._installed() == ["0", "1"]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    slots.local_gpu.cache_clear()
+    assert slots._installed() == ["0", "1"] and slots.local_gpu() == "NVIDIA A100"
+    slots.local_gpu.cache_clear()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert slots.local_gpu() is None
+    slots.local_gpu.cache_clear()
     fake.write_text("#!/bin/sh\nexit 9\n")  # a driver that doesn't run
     monkeypatch.setattr(slots, "DRIVER", tmp_path / "gpus")
     assert slots._installed() == []

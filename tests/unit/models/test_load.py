@@ -1,20 +1,18 @@
-"""Layers are found, heads are fresh and seeded, missing weights are refused."""
+"""Heads are fresh and seeded, missing weights are refused, digests tell weights apart."""
 
 import pytest
 import torch
-from torch import nn
 
 from memloc.errors import MemlocError
+from memloc.models.layers import find_layers, head_names
 from memloc.models.load import (
     check_compatible,
     checkpoint_digest,
-    find_layers,
-    head_names,
     load_finetuned,
     load_pretrained,
     weights_hash,
 )
-from tiny import FAMILIES, N_LAYERS, tiny_model
+from tiny import FAMILIES, tiny_model
 
 
 @pytest.fixture(params=FAMILIES)
@@ -76,25 +74,6 @@ def test_weights_missing_beyond_the_head_are_refused(folder):
         load_pretrained(folder, ["a", "b"], 1)
     with pytest.raises(MemlocError, match="not a fine-tuned checkpoint"):
         load_finetuned(folder)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_layers_are_found(family):
-    model = tiny_model(family)
-    layers = find_layers(model)
-    assert len(layers) == N_LAYERS and isinstance(layers, nn.ModuleList)
-    assert len({type(layer) for layer in layers}) == 1
-
-
-def test_layers_that_cannot_be_found_are_said_so():
-    model = tiny_model("bert")
-    model.config.num_hidden_layers = 7
-    with pytest.raises(MemlocError, match="num_hidden_layers = 7"):
-        find_layers(model)
-    model = tiny_model("bert")
-    model.twin = nn.ModuleList(find_layers(tiny_model("bert")))
-    with pytest.raises(MemlocError, match=r"found \['bert.encoder.layer', 'twin'\]"):
-        find_layers(model)
 
 
 def test_digests_tell_weights_apart(folder):

@@ -6,18 +6,21 @@ from torch import nn
 
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from memloc.models.pooled_states import (
+    first_tokens,
+    last_tokens,
     pooled_batch,
     pooled_states,
-    pooling_position,
+    pooled_tokens,
     room_for_states,
 )
 from tiny import FAMILIES, N_LAYERS, WIDTH, random_ids, tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-POOLING = {"bert": "first", "mpnet": "first", "opt": "last", "gpt_neo": "last", "gpt_neox": "last"}
+FIRST = ("bert", "mpnet")
+POOLING = {family: first_tokens if family in FIRST else last_tokens for family in FAMILIES}
 
 
 def examples(rows=11):
@@ -46,8 +49,8 @@ def plain_states(model, ids):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_pooling_position_is_the_models_own(family):
-    assert pooling_position(tiny_model(family)) == POOLING[family]
+def test_the_pooled_token_is_the_models_own(family):
+    assert pooled_tokens(tiny_model(family)) is POOLING[family]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -56,7 +59,7 @@ def test_states_equal_one_example_at_a_time(family):
     states = filled(model)
     assert states.shape == (N_LAYERS + 1, 11, WIDTH)
     for row, ids in enumerate(examples().ids):
-        place = 0 if POOLING[family] == "first" else -1
+        place = 0 if family in FIRST else -1
         expected = plain_states(model, ids)[:, place]
         torch.testing.assert_close(states[:, row], expected, atol=2e-5, rtol=1e-5)
 
@@ -67,7 +70,7 @@ def test_the_head_reads_the_pooled_state_alone(family):
     model = tiny_model(family)
     ids = examples().ids[3]
     inputs = collate([ids], model.config.pad_token_id)
-    place = 0 if POOLING[family] == "first" else len(ids) - 1
+    place = 0 if family in FIRST else len(ids) - 1
 
     def elsewhere(_, args, out):
         state = (out[0] if isinstance(out, tuple) else out).clone()
@@ -116,7 +119,7 @@ def test_a_model_that_averages_is_refused():
     model = tiny_model("bert")
     model.bert.pooler = Averaging(model.bert.pooler)
     with pytest.raises(MemlocError, match="first or the last real token"):
-        pooling_position(model)
+        pooled_tokens(model)
 
 
 def test_overflow_in_half_precision_is_said():

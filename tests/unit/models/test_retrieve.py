@@ -9,7 +9,8 @@ from transformers import PreTrainedTokenizerFast
 
 from memloc.errors import MemlocError
 from memloc.models import retrieve as pretrained
-from memloc.models.load import head_names, load_pretrained
+from memloc.models.layers import head_names
+from memloc.models.load import load_pretrained
 from memloc.models.retrieve import retrieve_model
 from tiny import tiny_model
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memloc.store.lock import alone
+from memloc.store.lock import one_process
 
 FORK = multiprocessing.get_context("fork")
 IDENTITY = {"params": {"epochs": 3}, "inputs": {}}
@@ -18,7 +18,7 @@ IDENTITY = {"params": {"epochs": 3}, "inputs": {}}
 
 def work(folder: Path, identity: dict, held, go_on) -> None:
     """Hold a run until told to go on, then leave its output."""
-    with alone(folder / "scratch", identity, [folder / "output"]) as done:
+    with one_process(folder / "scratch", identity, [folder / "output"]) as done:
         assert not done
         held.set()
         go_on.wait(30)
@@ -45,7 +45,7 @@ def first(tmp_path):
 
 
 def second(folder: Path, answer) -> None:
-    with alone(folder / "scratch", IDENTITY, [folder / "output"]) as done:
+    with one_process(folder / "scratch", IDENTITY, [folder / "output"]) as done:
         answer.put(done)
 
 
@@ -101,21 +101,21 @@ def test_results_that_are_not_there_do_not_count(tmp_path, first):
 
 
 def ask_for(folder: Path, output: str, answer) -> None:
-    with alone(folder / "scratch", IDENTITY, [folder / output]) as done:
+    with one_process(folder / "scratch", IDENTITY, [folder / output]) as done:
         answer.put(done)
 
 
 def test_alone_there_is_work_to_do_and_no_lock_afterwards(tmp_path):
     (tmp_path / "output").write_text("of some earlier day")
-    with alone(tmp_path / "deep/scratch", IDENTITY, [tmp_path / "output"]) as done:
+    with one_process(tmp_path / "deep/scratch", IDENTITY, [tmp_path / "output"]) as done:
         assert done is False and lock_files(tmp_path / "deep")
     assert not lock_files(tmp_path / "deep")
 
 
 def test_a_failure_frees_the_run(tmp_path):
-    with pytest.raises(ValueError), alone(tmp_path / "scratch", IDENTITY, []):
+    with pytest.raises(ValueError), one_process(tmp_path / "scratch", IDENTITY, []):
         raise ValueError
-    with alone(tmp_path / "scratch", IDENTITY, []) as done:
+    with one_process(tmp_path / "scratch", IDENTITY, []) as done:
         assert done is False
 
 
@@ -124,6 +124,6 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch, caplo
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with alone(tmp_path / "scratch", IDENTITY, []) as done:
+    with one_process(tmp_path / "scratch", IDENTITY, []) as done:
         assert done is False
     assert "No locks available" in caplog.text

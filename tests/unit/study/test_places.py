@@ -1,8 +1,12 @@
-"""Where things lie: logs that mirror results, wherever these are."""
+"""Where things lie: checkpoints of every subject, and logs that mirror results."""
+
+import re
 
 import pytest
 
-from memloc.study.config import mirrored
+from memloc.study.places import SUBJECTS, Places, mirrored
+
+PLACES = Places("results", "resources")
 
 
 @pytest.mark.parametrize(
@@ -17,3 +21,39 @@ from memloc.study.config import mirrored
 )
 def test_logs_stay_in_their_folder(path, log):
     assert mirrored("logs", path) == log
+
+
+@pytest.mark.parametrize(
+    ("theta", "subject", "folder"),
+    [
+        ("theta_M2", "seed1", "seed1/perturbed/final"),
+        ("theta_M1", "seed1", "seed1/perturbed/memorised"),
+        ("theta_O", "seed1", "seed1/original/final"),
+        ("theta_F", "seed1", "frozen/final"),
+        ("theta_M2", "seed12/epoch3", "seed12/epoch3/perturbed/final"),
+        ("theta_M1", "seed12/epoch3", "seed12/epoch3/perturbed/final"),
+        ("theta_O", "seed12/epoch3", "seed12/original/final"),
+        ("theta_F", "seed12/epoch3", "frozen/final"),
+        ("theta_M2", "control/layers1-2", "control/layers1-2/perturbed/final"),
+        ("theta_M1", "control/layers1-2", "control/layers1-2/perturbed/memorised"),
+        ("theta_O", "control/layers1-2", "control/layers1-2/original/final"),
+        ("theta_F", "control/layers1-2", "control/frozen/final"),
+    ],
+)
+def test_checkpoints_of_every_subject(theta, subject, folder):
+    wildcards = {"task": "rte", "model": "bert", "subject": subject}
+    assert PLACES.checkpoint(theta, wildcards) == f"results/rte/bert/{folder}"
+    assert PLACES.checkpoint(theta, wildcards, ".sha256") == f"results/rte/bert/{folder}.sha256"
+    assert PLACES.checkpoint("theta_P", wildcards) == "resources/models/bert"
+    assert re.fullmatch(SUBJECTS, subject)
+
+
+@pytest.mark.parametrize("name", ["seed", "seed1/epoch", "control/frozen", "layers1-2", "halves"])
+def test_other_folders_are_no_subjects(name):
+    assert not re.fullmatch(SUBJECTS, name)
+
+
+def test_a_results_log_and_time_lie_beside_each_other():
+    stem = PLACES.run("swap")
+    assert PLACES.log(stem) == "logs/results/{task}/{model}/seed{seed}/swap.log"
+    assert PLACES.benchmark(stem) == "benchmarks/results/{task}/{model}/seed{seed}/swap.tsv"

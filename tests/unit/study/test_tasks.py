@@ -156,7 +156,7 @@ def test_binary_needs_its_key(tmp_path):
         ({"labels": ["cat", "cat"]}, ["labels lists cat twice"]),
         ({"labels": ["cat"]}, ["labels", "at least two classes"]),
         ({"labels": [True, False]}, ["labels.", "in quotes"]),
-        ({"lables": ["cat"]}, ["unknown key 'lables'", "Did you mean `labels`"]),
+        ({"lables": ["cat"]}, ["unknown key 'lables'", "did you mean 'labels'"]),
         ({"columns": None}, ["columns", "required"]),
         ({"columns": {"text": ["text"]}}, ["columns.label or label_from_score"]),
         ({"columns": {"text": ["label"], "label": "kind"}}, ["'label'", "`text|label`"]),

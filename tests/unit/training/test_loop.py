@@ -8,7 +8,7 @@ from torch import nn
 
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
-from memloc.models.load import find_layers, freeze_all_but_head, freeze_embeddings, head_names
+from memloc.models.layers import find_layers, freeze_all_but_head, freeze_embeddings, head_names
 from memloc.models.predict import predict_logits
 from memloc.seeds import derive
 from memloc.training.loop import Computing, FineTuning, Recipe
@@ -178,7 +178,7 @@ def test_schedule_rises_then_falls_to_zero(tmp_path):
     model = tiny_model("bert")
     tuning = FineTuning(model, corpus(0), recipe, Computing("float32", 8), 1, tmp_path, {})
     rates = []
-    step, schedule = tuning._train_step, tuning.stream.schedule
+    step, schedule = tuning._train_step, tuning.stream.optimiser.schedule
     tuning._train_step = lambda batch: (rates.append(schedule.get_last_lr()[0]), step(batch))[1]
     tuning.run()
     total, rise = 30, 6

@@ -1,6 +1,6 @@
 """Jobs that a killed driver left behind, from what squeue prints."""
 
-from leftovers import leftover_refusal, parse
+from leftovers import leftover_refusal, parse_listing
 
 LISTING = """\
 12|c0ffee|rule_train_perturbed_wildcards_toy_tiny_1|/home/me/study
@@ -14,12 +14,12 @@ LISTING = """\
 
 
 def test_jobs_of_this_folder_by_run():
-    assert parse(LISTING, "/home/me/study") == {"c0ffee": ["12", "13"], "f00d": ["16"]}
-    assert parse(LISTING, "/home/me/other study") == {"c0ffee": ["14"]}
-    assert parse("", "/home/me/study") == {}
+    assert parse_listing(LISTING, "/home/me/study") == {"c0ffee": ["12", "13"], "f00d": ["16"]}
+    assert parse_listing(LISTING, "/home/me/other study") == {"c0ffee": ["14"]}
+    assert parse_listing("", "/home/me/study") == {}
 
 
 def test_the_refusal_names_jobs_and_remedy():
-    said = leftover_refusal(parse(LISTING, "/home/me/study"))
+    said = leftover_refusal(parse_listing(LISTING, "/home/me/study"))
     assert "12, 13, 16" in said and "scancel --name=c0ffee; scancel --name=f00d" in said
     assert leftover_refusal({}) is None

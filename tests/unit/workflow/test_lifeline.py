@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import lifeline
+
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
 JOB = "import lifeline, time; lifeline.hold(0.05); print('started', flush=True); time.sleep(60)"
 DRIVER = """
@@ -42,3 +44,15 @@ def test_a_job_ends_when_its_parent_is_killed():
 
 def test_a_job_behind_a_shell_ends_with_the_named_driver():
     assert ends("named") < 20
+
+
+def test_a_driver_that_was_never_seen_is_not_waited_for():
+    assert lifeline.driver({}) is None
+    assert lifeline.driver({lifeline.DRIVER: str(2**22 + 1)}) is None  # above any process's number
+
+
+def test_another_process_with_the_driver_s_number_is_not_the_driver():
+    mine = lifeline.driver({lifeline.DRIVER: str(os.getpid())})
+    assert not lifeline.orphaned(os.getppid(), mine)
+    mine._ident = (mine.pid, 0.0)  # of an earlier process of this number
+    assert lifeline.orphaned(os.getppid(), mine)

@@ -1,10 +1,9 @@
 """Profiles: every rule that needs a GPU has a GPU partition, and each profile is complete."""
 
-import re
-
 import pytest
 import yaml
 
+from rule_list import rules
 from shipped import ROOT
 
 
@@ -13,28 +12,15 @@ def profile(name):
 
 
 def gpu_rules():
-    """Names of rules that ask for a GPU, those that inherit it included."""
-    found = set()
-    for path in (ROOT / "rules").glob("*.smk"):
-        for block in re.split(r"(?m)^(?=rule |use rule )", path.read_text()):
-            inherits = re.match(r"use rule (\w+) as (\w+)", block)
-            own = re.match(r"rule (\w+):", block)
-            if own and "gpu=1" in block:
-                found.add(own.group(1))
-            elif inherits and inherits.group(1) in found:
-                found.add(inherits.group(2))
-    return found
-
-
-def all_rules():
-    """Names of all rules."""
-    text = "\n".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
-    return set(re.findall(r"(?m)^(?:use rule \w+ as|rule) (\w+)", text))
+    """Names of rules that ask for a GPU."""
+    return {name for name, rule in rules().items() if rule["gpu"]}
 
 
 def test_figures_share_jobs():
-    packed = profile("slurm")["groups"]
-    assert {"figure_matrix", "figure_mcog"} <= set(packed) <= all_rules()
+    figures = {name for name, rule in rules().items() if rule["group"] == "figures"}
+    assert figures == {name for name in rules() if name.startswith("figure_")}
+    chosen = profile("slurm")
+    assert chosen["group-components"]["figures"] > 1 and "groups" not in chosen
 
 
 def test_a_first_look_at_jobs_keeps_the_plugin_from_asking_sacct():

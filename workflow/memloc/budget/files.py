@@ -9,8 +9,8 @@ import pandas as pd
 from memloc.budget import budget
 from memloc.budget import finished as actual
 from memloc.budget.model import CostModel, Job
-from memloc.budget.rates import local_gpu
 from memloc.budget.sizes import Sizes
+from memloc.machine.gpus import local_gpu
 from memloc.store.tables import read_tsv, write_tsv
 
 Plain = tuple[str, dict[str, str], list, list[int], int, int]

@@ -13,14 +13,12 @@ from memloc.budget.model import CostModel, Finished, Job
 from memloc.budget.rates import cpu_threads
 from memloc.budget.stages import stage_of
 from memloc.store.files import read_json
-from memloc.study.control import PAIR
+from memloc.study.places import SUBJECTS
 
 COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hours", "ratio"]
 READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
 
 KEPT = ("recipe", "reading")  # of a job's record
-# What techniques localise in, below a task's and a model's folder: the wildcard `setup`.
-SETUPS = rf"seed\d+(?:/epoch\d+)?|control/{PAIR}"
 WILDCARD = re.compile(r"{(\w+)[^}]*}")
 
 
@@ -126,10 +124,10 @@ def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]
         if number % 2 == 0:
             expression += re.escape(piece)
         else:
-            allowed = SETUPS if piece == "setup" else "[^/]+"
+            allowed = SUBJECTS if piece == "subject" else "[^/]+"
             expression += f"(?P={piece})" if piece in seen else f"(?P<{piece}>{allowed})"
             seen.add(piece)
-    wide = WILDCARD.sub(lambda found: "**" if found[1] == "setup" else "*", pattern)
+    wide = WILDCARD.sub(lambda found: "**" if found[1] == "subject" else "*", pattern)
     for name in sorted(glob.glob(wide, root_dir=root, recursive=True)):
         match = re.fullmatch(expression, name)
         if match:

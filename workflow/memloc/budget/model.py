@@ -38,9 +38,9 @@ class Job:
 
     def __str__(self) -> str:
         seed = self.wildcards.get("seed")
-        setup = self.wildcards.get("setup") or (f"seed{seed}" if seed else None)
+        subject = self.wildcards.get("subject") or (f"seed{seed}" if seed else None)
         named = [self.wildcards[key] for key in ("task", "model") if key in self.wildcards]
-        return " ".join([self.rule, *named, *([setup] if setup else [])])
+        return " ".join([self.rule, *named, *([subject] if subject else [])])
 
 
 # A finished job, its device in words, its seconds, and when it ended.

@@ -5,14 +5,11 @@ Snakemake imports this module while it plans: no torch, no pandas.
 
 import math
 import re
-import shutil
 import statistics
-import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
-from memloc.machine.gpus import machine_gpus
+from memloc.machine.gpus import local_gpu
 
 # Name, peak TFLOP/s in float32 and in bfloat16 (float32's where the device has no such units),
 # as the vendor states them; the first name found in the device's own decides.
@@ -124,20 +121,6 @@ def cpu_threads(device: str | None) -> int:
     """Threads of a processor in words, "CPU (2 threads)"; 1 where it doesn't say."""
     match = re.match(r"CPU \((\d+) thread", device or "")
     return int(match[1]) if match else 1
-
-
-@cache
-def local_gpu() -> str | None:
-    """The name of this machine's first GPU; None where none is visible."""
-    if shutil.which("nvidia-smi") is None or not machine_gpus():
-        return None
-    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    names = done.stdout.strip().splitlines() if done.returncode == 0 else []
-    return names[0].strip() if names else None
 
 
 def same_device(one: str, other: str) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 
 from memloc.budget.rates import Rate
 from memloc.budget.sizes import ModelSize, Sizes, TaskSize
-from memloc.errors import MemlocError
 from memloc.study.control import pair_of
-from memloc.windows import Window, all_windows, parse_window
+from memloc.study.techniques import subject_rules
+from memloc.windows import Window, all_windows, parse_windows
 
 START = 4.0  # seconds to import torch and to load a model; a cold network disk takes longer
 SCRIPT = 1.5  # seconds to start a script that needs neither
@@ -125,17 +125,6 @@ def sweep_batch(facts: Facts, section: str) -> int:
     return max(1, int(facts.settings[section]["batch_tokens"] / facts.task.mean))
 
 
-def named_windows(spec: str, layers: int) -> list[Window]:
-    """The windows that a file name asks for: all | from-S | S-E."""
-    windows = all_windows(layers)
-    if spec.startswith("from-"):
-        chosen = [window for window in windows if f"from-{window[0]}" == spec]
-        if not chosen:
-            raise MemlocError(f"windows {spec!r}: the model has layers 1 to {layers}")
-        return chosen
-    return windows if spec == "all" else [parse_window(spec, layers)]
-
-
 def window_layers(windows: Iterable[Window], layers: int) -> tuple[int, int, int]:
     """Layers passed when windows run side by side: prefix they share, their own, later ones."""
     windows = list(windows)
@@ -212,7 +201,7 @@ def patching(facts: Facts) -> Work:
 def retraining(facts: Facts) -> Work:
     """The windows of a job side by side: own layers are trained, later ones passed through."""
     recipe, task, model = facts.settings["retraining"], facts.task, facts.model
-    windows = named_windows(facts.wildcards.get("windows", "all"), model.layers)
+    windows = parse_windows(facts.wildcards.get("windows", "all"), model.layers)
     prefix, opened, closed = window_layers(windows, model.layers)
     rows = max(1, task.train - 2 * task.noisy)
     layers = prefix + 3 * opened + 2 * closed
@@ -311,7 +300,7 @@ def data_bytes(facts: Facts, name: str) -> float:
 
 def example_bytes(facts: Facts, name: str) -> float:
     """Of a table with a bit or a byte per noisy example and window."""
-    windows = len(named_windows(facts.wildcards.get("windows", "all"), facts.model.layers))
+    windows = len(parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers))
     return SMALL + facts.task.noisy * windows / 4 if name.endswith(".parquet") else SMALL
 
 
@@ -349,7 +338,7 @@ def training_memory(facts: Facts) -> float:
 
 def window_parameters(facts: Facts) -> float:
     """Parameters that a job's windows own, as many as are trained at once."""
-    windows = named_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
+    windows = parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
     opened = window_layers(windows, facts.model.layers)[1]
     return min(LARGEST_GROUP, opened * facts.model.layer_parameters)
 
@@ -381,6 +370,7 @@ def models_memory(count: int) -> Callable[[Facts], float]:
 
 RUN = dict(bytes_of=model_bytes, megabytes=training_memory, on_device=True, account=MAIN)
 CONTROL_RUN = {**RUN, "account": CONTROL}
+SWEEP = Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True)
 STAGES: dict[str, Stage] = {
     "retrieve_task": Stage(constant(20), bytes_of=data_bytes, megabytes=lambda facts: 2000),
     "perturb_task": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
@@ -405,10 +395,10 @@ STAGES: dict[str, Stage] = {
     ),
     "gather_halves": Stage(constant(SCRIPT + 1), bytes_of=half_bytes),
     "summarise_generalisation": Stage(constant(SCRIPT + 1)),
-    "swap": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
-    "swap_component": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
-    "rewind_pretrained": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
-    "rewind_memorised": Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True),
+    "swap": SWEEP,
+    "swap_component": SWEEP,
+    "rewind_pretrained": SWEEP,
+    "rewind_memorised": SWEEP,
     "patch": Stage(patching, example_bytes, megabytes=models_memory(3), on_device=True),
     "weight_change": Stage(weight_change, megabytes=models_memory(3)),
     "retrain": Stage(
@@ -438,6 +428,7 @@ STAGES: dict[str, Stage] = {
     "report": Stage(constant(SCRIPT + 5), bytes_of=lambda facts, name: 20e6),
     "budget": Stage(constant(SCRIPT)),
 }
+STAGES |= {rule.name: STAGES[rule.costs] for rule in subject_rules() if rule.name not in STAGES}
 
 
 def stage_of(rule: str) -> str | None:

@@ -67,7 +67,9 @@ def write_variants(
     write_tsv(frame, output, COLUMNS["gradient_variants"])
 
 
-def training_row(history: pd.DataFrame, record: Mapping[str, Any], run: Mapping[str, Any]) -> dict:
+def control_training_row(
+    history: pd.DataFrame, record: Mapping[str, Any], run: Mapping[str, Any]
+) -> dict:
     """Outcome of one control model: its last epoch, and which learning rates were tried."""
     last = history.sort_values("epoch").iloc[-1]
     reached = record.get("memorised_epoch")
@@ -93,7 +95,7 @@ def write_control_training(
 ) -> None:
     """Write control_training.tsv: a row per control model, from histories and records."""
     rows = [
-        training_row(read_tsv(history), read_json(record), run)
+        control_training_row(read_tsv(history), read_json(record), run)
         for history, record, run in zip(histories, records, runs, strict=True)
     ]
     write_tsv(pd.DataFrame(rows), output, TRAINING)

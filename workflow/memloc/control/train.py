@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 from memloc.control.two_tasks import HISTORY, Auxiliary, TwoTasks, attach_head, training_accuracy
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
-from memloc.machine.device import device_name, pick_device
 from memloc.models.load import load_pretrained
+from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 from memloc.training.finetune import (
     Places,
     check_lengths,
@@ -114,9 +113,8 @@ def train_control(
     Arguments are those of finetuning.fine_tune; the checkpoints have the head of the task under
     test. `labels` are that task's, the auxiliary one has its original ones.
     """
-    started = time.perf_counter()
-    device = pick_device()
-    computing = computing.on(device)
+    record = RunRecord(computing.precision)
+    computing = replace(computing, precision=record.precision)
     tokenizer = load_tokenizer(pretrained)
     corpus = read_corpus(data, labels, tokenizer, reading)
     other = read_corpus(auxiliary_data, "original", tokenizer, auxiliary_reading)
@@ -133,8 +131,8 @@ def train_control(
             pretrained, auxiliary_reading.class_names, derive(seed, "auxiliary")
         )
         run = TwoTasks(
-            model.to(device),
-            attach_head(model, second).to(device),
+            model.to(record.device),
+            attach_head(model, second).to(record.device),
             setting.pair,
             Auxiliary(other, setting.auxiliary_learning_rate),
             corpus,
@@ -157,8 +155,7 @@ def train_control(
         "reading": asdict(reading),
         "auxiliary_reading": asdict(auxiliary_reading),
         "n_auxiliary": len(other.train),
-        "device": device_name(device),
-        "seconds": time.perf_counter() - started,
+        **record.facts(),
     }
     write_results(chosen.run, tokenizer, places, facts, HISTORY)
     shutil.rmtree(places.scratch, ignore_errors=True)

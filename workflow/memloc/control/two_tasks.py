@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError
-from memloc.models.load import find_layers, freeze_embeddings, head_names
+from memloc.models.layers import find_layers, freeze_embeddings, head_names
 from memloc.models.predict import accuracy, predict_logits
 from memloc.seeds import derive
 from memloc.store.tables import COLUMNS

@@ -34,10 +34,10 @@ def noisy_training(
     return reading.examples(data, "train", "perturbed", tokenizer), tokenizer.pad_token_id
 
 
-def check_pair(folders: Sequence[str | Path]) -> None:
-    """Raise MemlocError unless the checkpoints read texts alike (theta_O against theta_M2)."""
+def check_same_tokenizer(folders: Sequence[str | Path]) -> None:
+    """Raise MemlocError unless all checkpoints, such as theta_O and theta_M2, tokenise alike."""
     tokenizers = [load_tokenizer(folder) for folder in folders]
-    # Saving a tokenizer rewrites its files: what counts is its vocabulary and special tokens.
+    # Not by their files: saving a tokenizer rewrites those.
     known = [(tokenizer.get_vocab(), tokenizer.all_special_ids) for tokenizer in tokenizers]
     if any(other != known[0] for other in known):
         names = ", ".join(map(str, folders))

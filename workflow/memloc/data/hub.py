@@ -12,7 +12,7 @@ from huggingface_hub import errors as hub_errors
 from memloc.errors import MemlocError
 
 logger = logging.getLogger(__name__)
-ATTEMPTS = 3  # each of which the client library itself repeats for some 20 s
+ATTEMPTS = 3  # in each, the client itself asks about a file for some 20 s
 PAUSE = 2.0  # seconds before the second attempt; doubled for each further one
 TIMEOUT = 20.0  # seconds to wait for the answer about a file
 
@@ -31,9 +31,10 @@ def fetch(
 ) -> tuple[list[Path], str]:
     """Download `files` of a data-set repository, or find them in the cache.
 
-    Returns their paths and the commit that served them: the first file fixes it, so that a
-    branch which moves meanwhile can't mix two states. HF_HOME, HF_TOKEN, HF_ENDPOINT and
-    HF_HUB_OFFLINE are respected. Interrupted downloads are resumed. Raises MemlocError.
+    Returns their paths and the commit they are of. The first file fixes that commit, so that a
+    branch which moves meanwhile can't mix two states. The hub's client keeps the cache, resumes
+    interrupted downloads, and respects HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE. Raises
+    MemlocError.
     """
     paths: list[Path] = []
     commit = revision
@@ -57,7 +58,11 @@ def fetch(
 
 
 def _commit(path: Path) -> str:
-    """The commit in a cached file's path, …/snapshots/COMMIT/…"""
+    """The commit in a cached file's path, …/snapshots/COMMIT/…
+
+    Read by hand: the client's resolve_revision needs a request of its own, and a mirror that
+    answers it.
+    """
     found = re.search(r"/snapshots/([^/]+)/", path.as_posix())
     if found is None:
         raise MemlocError(f"{path}: not where the hub's cache keeps files. Is HF_HOME set rightly?")
@@ -72,7 +77,11 @@ def _patiently(
     pause: float,
     sleep: Callable[[float], None],
 ) -> str:
-    """Call `get` until it succeeds; what waiting can't mend stops at once."""
+    """Call `get` until it succeeds; what waiting can't mend stops at once.
+
+    Repeated by hand, because the client gives up on a server error in place of a file's content,
+    and on a connection that stays away for some seconds while it downloads.
+    """
     for attempt in range(1, attempts + 1):
         try:
             return get()
@@ -91,6 +100,7 @@ def _patiently(
 
 
 def _hopeless(error: Exception, name: str, repo: str) -> MemlocError | None:
+    """What to tell users of an error that no later attempt can mend; None for any other."""
     if isinstance(error, hub_errors.GatedRepoError):
         return MemlocError(
             f"{name}: the data set is gated. Accept its terms at "
@@ -135,7 +145,8 @@ def _unreachable(error: Exception, name: str, attempts: int) -> MemlocError:
 def _passing(error: Exception) -> bool:
     """Whether a later attempt may succeed: server trouble, time-outs, cut connections."""
     if isinstance(error, hub_errors.HfHubHTTPError):
-        return _status(error) in (None, 408, 429) or _status(error) >= 500
+        status = _status(error)
+        return status is None or status in (408, 429) or status >= 500
     # The HTTP library's errors derive from Exception alone; its package differs by hub version.
     library = type(error).__module__.split(".")[0]
     return isinstance(error, OSError) or library.startswith(("httpx", "httpcore", "requests"))

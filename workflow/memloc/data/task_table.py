@@ -1,4 +1,4 @@
-"""What the inputs are like: results/tasks.tsv, sizes, noise, duplicates and lengths."""
+"""What the data sets are like: their sizes, noise, duplicates and lengths (results/tasks.tsv)."""
 
 import sys
 from pathlib import Path
@@ -9,9 +9,9 @@ import pandas as pd
 
 from memloc.data.perturb import describe
 from memloc.data.tokens import encode_texts, load_tokenizer
+from memloc.store.columns import text_names
 from memloc.store.files import read_json
-from memloc.store.tables import write_tsv
-from memloc.study.tasks import RESERVED
+from memloc.store.tables import read_parquet, write_tsv
 
 TASK_COLUMNS = [
     *("task", "label", "category", "model", "classes", "train", "validation", "test"),
@@ -41,7 +41,7 @@ def write_task_table(
     }
     rows = []
     for (name, about), path, manifest in zip(tasks.items(), perturbed, manifests, strict=True):
-        frame = pd.read_parquet(path)
+        frame = read_parquet(path)
         facts = task_facts(name, about, frame, read_json(manifest))
         for model, tokenizer in tokenizers.items():
             lengths = token_lengths(frame, tokenizer, separators[model])
@@ -52,7 +52,7 @@ def write_task_table(
 def task_facts(
     name: str, about: dict[str, Any], frame: pd.DataFrame, manifest: dict[str, Any]
 ) -> dict[str, Any]:
-    """The columns of a task that don't hang on a tokenizer."""
+    """The columns that are the same for every model's tokenizer."""
     facts = describe(frame, about["labels"])
     dropped = manifest["rows_dropped"]
     return {
@@ -69,7 +69,7 @@ def task_facts(
 
 def token_lengths(frame: pd.DataFrame, tokenizer: Any, separator: str | None) -> np.ndarray:
     """Tokens of each training row, special tokens included, before any cut; shape (rows,)."""
-    texts = [name for name in frame if name not in RESERVED]
+    texts = text_names(frame)
     rows = frame.loc[frame["split"] == "train", texts].itertuples(index=False, name=None)
     ids, _ = encode_texts(tokenizer, list(rows), separator, sys.maxsize)
     return np.array([len(row) for row in ids])

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from memloc.errors import MemlocError
 from memloc.progress import progress
+from memloc.store.columns import text_names
+from memloc.store.tables import read_parquet
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
-BOOKKEEPING = ("split", "index", "original_label", "label", "noisy")
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,11 @@ class Examples:
 
 
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
-    """The folder's tokenizer, padding on the right with its own pad token, else its eos."""
-    # Without its files transformers makes up a tokenizer that knows no word.
+    """The folder's tokenizer, padding on the right with its own pad token, else its eos token.
+
+    Raises MemlocError where the folder has no tokenizer, or the tokenizer neither token.
+    """
+    # Where its files are missing, transformers makes up a tokenizer that knows no word.
     if not any(file for kind in TOKENIZER_FILES for file in Path(folder).glob(kind)):
         raise MemlocError(
             f"{folder}: there is no tokenizer ({', '.join(TOKENIZER_FILES)}); save the model's "
@@ -87,8 +90,8 @@ def encode_texts(
 def _plain_ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
     if not texts:
         return []
-    # Only decoding needs the special strings; as input they are words like any other. Long
-    # texts are ours to cut, so the tokenizer's own warning about them would mislead.
+    # In a data set's texts, strings such as "[SEP]" are words like any other. The tokenizer's
+    # warning about long texts would mislead (verbose): encode_texts cuts them.
     options = dict(add_special_tokens=False, split_special_tokens=True, verbose=False)
     return tokenizer(texts, return_attention_mask=False, **options)["input_ids"]
 
@@ -130,7 +133,7 @@ def load_examples(
     Rows without an original label (noise of unknown correction) are left out of "original".
     Raises MemlocError for a label outside `class_names` and for a text without any token.
     """
-    frame = pd.read_parquet(path)
+    frame = read_parquet(path)
     frame = frame[frame["split"] == split]
     column = {"original": "original_label", "perturbed": "label"}[labels]
     frame = frame[frame[column].notna()]
@@ -140,7 +143,7 @@ def load_examples(
         raise MemlocError(
             f"{path}: {column} {unknown[0]!r} is not among the task's {list(class_names)}"
         )
-    texts = frame[[name for name in frame if name not in BOOKKEEPING]]
+    texts = frame[text_names(frame)]
     rows = list(texts.itertuples(index=False, name=None))
     ids, n_cut = encode_texts(tokenizer, rows, separator, max_length)
     _refuse_unreadable(path, ids, frame["index"].tolist(), tokenizer)

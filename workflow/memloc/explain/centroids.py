@@ -30,7 +30,7 @@ NONE = "none"  # an event that never happens
 
 @dataclass(frozen=True)
 class Classes:
-    """Class ids of n training examples: `labels` trained on, `original` ones (-1: unknown)."""
+    """Class ids of n training examples: `labels` trained on; `original`, negative if unknown."""
 
     names: Sequence[str]
     labels: np.ndarray

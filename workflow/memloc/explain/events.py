@@ -13,7 +13,7 @@ import pandas as pd
 from memloc.explain.centroids import COLUMNS as CENTROID_COLUMNS
 from memloc.explain.centroids import EVENT_COLUMNS, EVENTS, NONE
 from memloc.localise.probes.weights import COLUMNS as PROBE_COLUMNS
-from memloc.localise.probes.weights import probe_f1
+from memloc.localise.probes.weights import f1_by_layer
 from memloc.store.tables import read_tsv, write_tsv
 
 COLUMNS = ["task", "model", "source", "event", "layer", "sd", "n", "n_none", "n_undefined"]
@@ -36,7 +36,7 @@ def happened(column: Iterable) -> np.ndarray:
     return pd.to_numeric(values.mask(values.eq(NONE))).to_numpy(float)
 
 
-def layers_of(column: Iterable) -> tuple[pd.Series, int, int]:
+def event_layers(column: Iterable) -> tuple[pd.Series, int, int]:
     """Layers at which an event happened, how often it never did, and how often none can say."""
     values = pd.Series(list(column), dtype=object)
     none = values.eq(NONE)
@@ -55,8 +55,10 @@ def probing_events(table: pd.DataFrame) -> dict[str, int | float | str]:
     ones where nobody corrected the noise: on clean examples both ask for the same label.
     """
     kind = "original" if table["kind"].eq("original").any() else "perturbed"
-    gap = _layers(probe_f1(table, "perturbed", "noisy") - probe_f1(table, "original", "noisy"))
-    clean = _layers(probe_f1(table, kind, "clean"))
+    gap = _layers(
+        f1_by_layer(table, "perturbed", "noisy") - f1_by_layer(table, "original", "noisy")
+    )
+    clean = _layers(f1_by_layer(table, kind, "clean"))
     random = _layers(_random(table, kind, "clean"))
     scale = clean.max() - random  # of each layer; shuffled labels are the same in all
     scaled = (clean - random) / scale.where(scale > 0)
@@ -72,7 +74,7 @@ def _layers(values: pd.Series) -> pd.Series:
 
 
 def _random(table: pd.DataFrame, kind: str, examples: str) -> pd.Series:
-    return probe_f1(table.assign(f1=table["f1_random"]), kind, examples)
+    return f1_by_layer(table.assign(f1=table["f1_random"]), kind, examples)
 
 
 def _first(reached: pd.Series, values: pd.Series) -> int | float | str:
@@ -110,7 +112,7 @@ def summarise_events(runs: Iterable[tuple[Mapping, pd.DataFrame]]) -> pd.DataFra
     rows = []
     keys = ["task", "model", "source", "event"]
     for key, part in pd.concat(frames).groupby(keys, sort=False):
-        layers, n_none, n_undefined = layers_of(part["layer"])
+        layers, n_none, n_undefined = event_layers(part["layer"])
         mean = layers.mean() if len(layers) else NONE if n_none else np.nan
         counts = {"n": len(layers), "n_none": n_none, "n_undefined": n_undefined}
         rows.append(

@@ -6,11 +6,10 @@ import torch
 from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, token_batches
-from memloc.errors import MemlocError
 from memloc.machine.device import autocast
 from memloc.models.layer_stack import Entry, LayerStack
-from memloc.models.load import find_layers
-from memloc.models.pooled_states import pooling_position
+from memloc.models.layers import find_layers
+from memloc.models.pooled_states import fill_states, pooled, pooled_tokens
 
 Choice = tuple[bool, ...]  # of each layer, whether it is theta_O's
 
@@ -42,22 +41,20 @@ class Mixer:
         self.stack = LayerStack(memorised)
         self.theirs = find_layers(original)
         self.choices = dict(choices)
-        self.position = pooling_position(memorised)
+        self.tokens_of = pooled_tokens(memorised)
 
     @torch.no_grad()
     def pooled(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Pooled states (mixtures, layers 1..L, rows, width) of one batch, float32."""
         entry = self.stack.enter(inputs)
-        rows = torch.arange(entry.rows, device=entry.hidden.device)
-        last = inputs["attention_mask"].sum(1) - 1
-        places = last if self.position == "last" else torch.zeros_like(rows)
+        tokens = self.tokens_of(inputs)
         states: dict[Choice, torch.Tensor] = {(): entry.hidden}
         layers = []
         for number in range(len(self.theirs)):
             states = self._through(number, states, entry)
             layers.append(
                 torch.stack(
-                    [states[c[: number + 1]][rows, places].float() for c in self.choices.values()]
+                    [pooled(states[c[: number + 1]], tokens).float() for c in self.choices.values()]
                 )
             )
         return torch.stack(layers, 1)
@@ -90,17 +87,14 @@ def mixed_states(
 
     Examples are batched by length. Raises MemlocError for a state that is not finite.
     """
-    device = mixer.stack.model.device
-    for rows, inputs in token_batches(examples, batch_tokens, pad_id, device, "hidden states"):
+    device, names = mixer.stack.model.device, list(mixer.choices)
+
+    def read(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         with autocast(precision, device):
-            states = mixer.pooled(inputs).cpu()
-        wrong = (~states.isfinite().all(-1)).nonzero()
-        if len(wrong):
-            mixture, layer, row = wrong[0].tolist()
-            raise MemlocError(
-                f"the hidden state of example {examples.index[rows][row].item()} after layer "
-                f"{layer + 1} is not finite ({list(mixer.choices)[mixture]} layers); the model's "
-                "weights or its training are at fault"
-            )
-        out[:, :, rows] = states
-    return out
+            return mixer.pooled(inputs)
+
+    def described(mixture: int, layer: int) -> str:
+        return f"after layer {layer + 1} is not finite ({names[mixture]} layers)"
+
+    batches = token_batches(examples, batch_tokens, pad_id, device, "hidden states")
+    return fill_states(out, examples.index, batches, read, described)

@@ -1,13 +1,13 @@
 """Centroid analysis from checkpoints on disk to tables on disk."""
 
 import logging
-import time
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from memloc.data.examples import Reading, check_pair, noisy_training
+from memloc.data.examples import Reading, noisy_training
 from memloc.data.tokens import Examples
 from memloc.explain.centroids import (
     COLUMNS,
@@ -17,45 +17,44 @@ from memloc.explain.centroids import (
     centroid_events,
     centroid_table,
 )
-from memloc.explain.events import layers_of
+from memloc.explain.events import event_layers
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
+from memloc.localise.probes.classifiers import UNKNOWN
 from memloc.localise.probes.probing import original_labels
-from memloc.localise.probes.stack import UNKNOWN
-from memloc.machine.device import device_name, pick_device, resolve_precision
-from memloc.models.load import check_compatible, find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned
 from memloc.models.pooled_states import room_for_states
-from memloc.store.files import write_provenance
+from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
 
 
-def centroid_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
-    original: str | Path,
-    table: str | Path,
-    events: str | Path,
-    reading: Reading,
+def run(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
     batch_tokens: int,
-    precision: str,
 ) -> None:
-    """Write centroids.tsv and centroid_events.tsv of theta_M2, as trained and with the bottom and
-    the top half of its layers taken from theta_O."""
-    started = time.perf_counter()
-    device = pick_device()
-    precision = resolve_precision(precision, device)
-    check_pair([memorised, original])
-    train, pad_id = noisy_training(data, memorised, reading)
-    classes = _classes(data, train, reading)
-    model, theirs = load_finetuned(memorised).to(device), load_finetuned(original).to(device)
+    """Write centroids.tsv (`table`) and centroid_events.tsv (`events`) of theta_M2, as trained and
+    with the bottom and the top half of its layers taken from theta_O.
+
+    inputs: data, theta_M2, theta_O. settings: reading, precision.
+    """
+    record = RunRecord(settings["precision"], [inputs["theta_M2"], inputs["theta_O"]])
+    reading = Reading(**settings["reading"])
+    train, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
+    classes, unplaced = _classes(inputs["data"], train, reading)
+    model, theirs = (
+        load_finetuned(inputs[name]).to(record.device) for name in ("theta_M2", "theta_O")
+    )
     check_compatible(model, theirs, "centroid analysis")
     n_layers, width = len(find_layers(model)), model.config.hidden_size
     choices = half_choices(n_layers)
     with room_for_states(len(choices) * n_layers, len(train), width, "float32") as room:
         states = room.view(len(choices), n_layers, len(train), width)
         mixer = Mixer(model, theirs, choices)
-        mixed_states(mixer, train, pad_id, batch_tokens, precision, states)
+        mixed_states(mixer, train, pad_id, batch_tokens, record.precision, states)
         del mixer, model, theirs
         found = pd.concat(
             [
@@ -65,26 +64,23 @@ def centroid_checkpoints(
             ignore_index=True,
         )
     happened = centroid_events(found)
-    write_tsv(happened, events, EVENT_COLUMNS)
-    write_tsv(found, table, COLUMNS)
-    unplaced = int((classes.noisy & (classes.original == UNKNOWN)).sum())
-    write_provenance(
-        table,
-        reading=asdict(reading),
+    write_tsv(happened, outputs["events"], EVENT_COLUMNS)
+    write_tsv(found, outputs["table"], COLUMNS)
+    record.write(
+        outputs["table"],
+        **settings,
+        batch_tokens=batch_tokens,
         layers_of_theta_O={
             name: [layer for layer, theirs in enumerate(choice, start=1) if theirs]
             for name, choice in choices.items()
         },
         noisy_without_original_label=unplaced,
-        batch_tokens=batch_tokens,
-        precision=precision,
-        device=device_name(device),
-        seconds=time.perf_counter() - started,
     )
     _log(happened, len(train))
 
 
-def _classes(data: str | Path, train: Examples, reading: Reading) -> Classes:
+def _classes(data: str | Path, train: Examples, reading: Reading) -> tuple[Classes, int]:
+    """The classes of the training examples, and how many noisy ones have no original label."""
     original = original_labels(data, train.index, reading.class_names)
     arrays = (values.numpy() for values in (train.labels, original, train.noisy))
     classes = Classes(reading.class_names, *arrays)
@@ -96,13 +92,13 @@ def _classes(data: str | Path, train: Examples, reading: Reading) -> Classes:
             unplaced,
             int(train.noisy.sum()),
         )
-    return classes
+    return classes, unplaced
 
 
 def _log(events: pd.DataFrame, n_examples: int) -> None:
     crossings = events[events["event"] == CROSSING]
     for source, part in crossings.groupby("source", sort=False):
-        happened, n_none, n_undefined = layers_of(part["layer"])
+        happened, n_none, n_undefined = event_layers(part["layer"])
         logger.info(
             "%d examples, layers %s: noisy ones cross at layer %s on average, in %d of %d pairs of "
             "classes%s",

@@ -7,13 +7,12 @@ ones as they are. Numbers start at 1.
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from memloc.errors import MemlocError
 from memloc.seeds import derive
-from memloc.store.files import atomic, sha256, write_provenance
+from memloc.store.provenance import sha256, write_provenance
+from memloc.store.tables import read_parquet, write_parquet
 
 LABEL_COLUMNS = {"original": "original_label", "perturbed": "label"}
 SPLITS = ("random", "pairs")
@@ -60,7 +59,7 @@ def write_half(
     Raises MemlocError when the half would train on no example of a class.
     """
     column = LABEL_COLUMNS[labels]
-    frame = pd.read_parquet(data, columns=["split", "index", column])
+    frame = read_parquet(data, ["split", "index", column])
     frame = frame[(frame["split"] == "train") & frame[column].notna()]
     names = frame[column].to_numpy(dtype=object)
     if len(names) < 2:
@@ -71,8 +70,7 @@ def write_half(
     trained = trained_rows(names.astype(str), half, data_seed, splits, stratify)
     _refuse_missing_class(names, trained, class_names, f"task {task}, half {half}", stratify)
     table = pa.table({"index": frame["index"].to_numpy("int64"), "trained": trained})
-    with atomic(output) as draft:
-        pq.write_table(table, draft, compression="zstd")
+    write_parquet(table, output)
     write_provenance(
         output,
         task=task,

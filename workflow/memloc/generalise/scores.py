@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from memloc.errors import MemlocError
-from memloc.store.files import write_provenance
+from memloc.store.provenance import write_provenance
 from memloc.store.tables import COLUMNS as TABLES
-from memloc.store.tables import read_tsv, write_tsv
+from memloc.store.tables import read_parquet, read_tsv, write_tsv
 
 logger = logging.getLogger(__name__)
 EXAMPLE_COLUMNS = [
@@ -109,9 +109,9 @@ def gather_halves(
 
     `halves` maps a half's number to its table; `data` is the task's perturbed.parquet.
     """
-    frame = pd.read_parquet(data, columns=["split", "index", "noisy"])
+    frame = read_parquet(data, ["split", "index", "noisy"])
     examples = frame[frame["split"] == "train"]
-    tables = {number: pd.read_parquet(path) for number, path in halves.items()}
+    tables = {number: read_parquet(path) for number, path in halves.items()}
     _refuse_strangers(tables, halves, examples)
     chance = 1 / n_classes
     found = score_examples(list(tables.values()), examples, chance)

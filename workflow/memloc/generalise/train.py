@@ -5,24 +5,24 @@ after its last finished epoch, as every fine-tuning does.
 """
 
 import logging
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from memloc.data.examples import Reading
 from memloc.data.tokens import Examples, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.machine.device import device_name, pick_device
-from memloc.models.load import freeze_embeddings, load_pretrained
+from memloc.models.layers import freeze_embeddings
+from memloc.models.load import load_pretrained
 from memloc.models.predict import predict_logits
+from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
-from memloc.store.files import atomic, require_space, sha256, write_provenance
+from memloc.store.files import require_space
+from memloc.store.provenance import sha256, write_provenance
+from memloc.store.tables import read_parquet, write_parquet
 from memloc.training.finetune import check_lengths, identity_of
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 
@@ -78,9 +78,8 @@ def train_half(
     `probability` is that of the label trained on ("original" or "perturbed"). Every half has a
     head, data order and dropout of its own, drawn from the model seed `seed` and its number.
     """
-    started = time.perf_counter()
-    device = pick_device()
-    computing = computing.on(device)
+    record = RunRecord(computing.precision)
+    computing = replace(computing, precision=record.precision)
     tokenizer = load_tokenizer(pretrained)
     examples = reading.examples(data, "train", labels, tokenizer)
     trained = membership(half.split, examples)
@@ -92,7 +91,7 @@ def train_half(
     freeze_embeddings(model)
     _require_room(model, half.scratch)
     identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
-    model = model.to(device)
+    model = model.to(record.device)
     run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
     outcome = run.run()
     probability = target_probability(model, examples, corpus.pad_id, computing)
@@ -102,10 +101,8 @@ def train_half(
         "seed": seed,
         "recipe": asdict(recipe),
         "reading": asdict(reading),
-        "precision": computing.precision,
-        "device": device_name(device),
         "train_loss": [row["train_loss"] for row in outcome.history],
-        "seconds": time.perf_counter() - started,
+        **record.facts(),
     }
     write_predictions(half.output, examples, trained, probability, facts)
     run.clear()
@@ -113,7 +110,7 @@ def train_half(
 
 def membership(split: str | Path, examples: Examples) -> torch.Tensor:
     """(n,) bool, in the order of `examples`: which of them the half of file `split` trains on."""
-    frame = pd.read_parquet(split)
+    frame = read_parquet(split)
     if frame["index"].tolist() != examples.index.tolist():
         raise MemlocError(
             f"{split}: splits other examples than those trained on; delete it to have it made anew"
@@ -145,8 +142,7 @@ def write_predictions(
         )
     columns = {"index": examples.index, "trained": trained, "probability": probability}
     table = pa.table({name: value.numpy() for name, value in columns.items()})
-    with atomic(output) as draft:
-        pq.write_table(table, draft, compression="zstd")
+    write_parquet(table, output)
     write_provenance(output, n_trained=int(trained.sum()), **facts)
     logger.info(
         "mean probability of the label: %.3f where trained on (%d examples), %.3f held out (%d)",

@@ -26,14 +26,14 @@ a model before and after fine-tuning (cross-model activation patching) in Prakas
 Fine-tuning enhances existing mechanisms.
 """
 
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
-from memloc.data.examples import check_pair
 from memloc.localise.swap import Swapper
-from memloc.localise.sweep import Measuring, WindowFiles, measure_checkpoints
+from memloc.localise.sweep import measure
 from memloc.models.layer_stack import LayerStack
 from memloc.models.load import load_finetuned
 from memloc.windows import Window
@@ -68,17 +68,18 @@ class Patcher(Swapper):
         return self._logits(names, states, entry)
 
 
-def patch_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
-    original: str | Path,
-    files: WindowFiles,
-    measuring: Measuring,
+def run(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
+    batch_tokens: int,
 ) -> None:
-    """Patch every window of theta_M2 with theta_O's contributions and write the tables."""
+    """Patch every window of theta_M2 with theta_O's contributions.
+
+    inputs: data, theta_M2, theta_O. outputs and settings: see `measure`.
+    """
 
     def patcher(model: PreTrainedModel) -> Swapper:
-        return Patcher(model, load_finetuned(original).to(model.device))
+        return Patcher(model, load_finetuned(inputs["theta_O"]).to(model.device))
 
-    check_pair([memorised, original])
-    measure_checkpoints(data, memorised, patcher, files, measuring)
+    measure(inputs, outputs, settings, batch_tokens, patcher)

@@ -17,17 +17,19 @@ et al. (2023), Can Neural Network Memorization Be Localized?, compare layers by 
 errors against the perturbed labels, are those of Dankers and Titov (2024), section 3.1.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from transformers import PreTrainedModel
 
-from memloc.data.examples import Reading, check_pair
+from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper
-from memloc.localise.sweep import Measuring, WindowFiles, measure_checkpoints
+from memloc.localise.sweep import measure
 from memloc.models.load import load_finetuned, load_pretrained
 
-POINTS = ("pretrained", "memorised")  # theta_P and theta_M1
+POINTS = {"pretrained": "theta_P", "memorised": "theta_M1"}
 
 
 class Rewinder(Swapper):
@@ -38,26 +40,29 @@ class Rewinder(Swapper):
 
 def load_point(folder: str | Path, point: str, reading: Reading, seed: int) -> PreTrainedModel:
     """The rewinding point "pretrained" (theta_P; its fresh head is never used) or "memorised"."""
-    if point not in POINTS:
-        raise MemlocError(f"rewinding point {point!r} is unknown; there are {', '.join(POINTS)}")
     if point == "pretrained":
         return load_pretrained(folder, reading.class_names, seed)
     return load_finetuned(folder)
 
 
-def rewind_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
-    earlier: str | Path,
-    point: str,
-    files: WindowFiles,
-    measuring: Measuring,
+def run(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
+    batch_tokens: int,
 ) -> None:
-    """Set every window of theta_M2 (`memorised`) back to `earlier` and write the tables."""
+    """Set every window of theta_M2 back to theta_P or theta_M1.
+
+    inputs: data, theta_M2, and theta_P or theta_M1. outputs and settings: see `measure`; settings
+    has point too: "pretrained" (theta_P) or "memorised" (theta_M1).
+    """
+    point = settings["point"]
+    if point not in POINTS:
+        raise MemlocError(f"rewinding point {point!r} is unknown; there are {', '.join(POINTS)}")
+    reading = Reading(**settings["reading"])
 
     def rewinder(model: PreTrainedModel) -> Swapper:
-        donor = load_point(earlier, point, measuring.reading, measuring.seed)
+        donor = load_point(inputs[POINTS[point]], point, reading, settings["seed"])
         return Rewinder(model, donor.to(model.device))
 
-    check_pair([memorised, earlier])
-    measure_checkpoints(data, memorised, rewinder, files, measuring, point=point)
+    measure(inputs, outputs, settings, batch_tokens, rewinder)

@@ -5,24 +5,18 @@ exist: the untouched prefix, windows still open (in theta_O since their start) a
 already closed (back in theta_M2); states of a kind go through the layer as one batch.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
-from memloc.data.examples import check_pair
 from memloc.data.tokens import Examples
-from memloc.localise.sweep import (
-    Measuring,
-    SweepResult,
-    WindowFiles,
-    measure_checkpoints,
-    window_errors,
-)
-from memloc.models.blocks import LAYER, keep_component
+from memloc.localise.sweep import SweepResult, measure, window_errors
+from memloc.models.blocks import keep_component
 from memloc.models.layer_stack import Entry, LayerStack
-from memloc.models.load import check_compatible, find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned
 from memloc.windows import Window, all_windows
 
 ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations
@@ -99,21 +93,21 @@ def swap_windows(
     return window_errors(Swapper(memorised, original), examples, pad_id, batch_tokens, precision)
 
 
-def swap_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
-    original: str | Path,
-    files: WindowFiles,
-    measuring: Measuring,
-    component: str = LAYER,
+def run(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
+    batch_tokens: int,
 ) -> None:
-    """Swap every window of theta_M2 for theta_O's layers, or for the attention or feed-forward
-    blocks of these (`component`), and write the tables."""
+    """Swap every window of theta_M2 for theta_O's layers, or for one block of these.
+
+    inputs: data, theta_M2, theta_O. outputs and settings: see `measure`; settings has component
+    too: "layer", "attention" or "mlp".
+    """
 
     def swapper(model: PreTrainedModel) -> Swapper:
-        theirs = load_finetuned(original).to(model.device)
-        keep_component(theirs, model, component)
+        theirs = load_finetuned(inputs["theta_O"]).to(model.device)
+        keep_component(theirs, model, settings["component"])
         return Swapper(model, theirs)
 
-    check_pair([memorised, original])
-    measure_checkpoints(data, memorised, swapper, files, measuring, component=component)
+    measure(inputs, outputs, settings, batch_tokens, swapper)

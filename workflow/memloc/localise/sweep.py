@@ -5,10 +5,8 @@ and a column per window for single examples.
 """
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pandas as pd
@@ -17,13 +15,13 @@ from transformers import PreTrainedModel
 
 from memloc.data.examples import Reading, noisy_training
 from memloc.data.tokens import Examples, token_batches
-from memloc.machine.device import autocast, device_name, pick_device, resolve_precision
+from memloc.localise.clean import draw_clean
+from memloc.machine.device import autocast
 from memloc.models.layer_stack import LayerStack
 from memloc.models.load import load_finetuned
 from memloc.models.predict import memorised_examples, share_of
-from memloc.seeds import derive
-from memloc.store.files import atomic, write_provenance
-from memloc.store.tables import COLUMNS, write_tsv
+from memloc.models.run_record import RunRecord
+from memloc.store.tables import COLUMNS, write_parquet, write_tsv
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -98,78 +96,41 @@ def window_errors(
     )
 
 
-@dataclass(frozen=True)
-class Measuring:
-    """On which examples and how errors of windows are measured.
-
-    clean_examples: errors are measured on all noisy training examples, and on all clean ones
-    ("all") or as many as there are noisy ones ("equal", drawn from `seed`).
-    """
-
-    reading: Reading
-    clean_examples: str
-    batch_tokens: int
-    precision: str
-    seed: int
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any], batch_tokens: int) -> "Measuring":
-        """From a rule's settings, in which the reading is still plain."""
-        reading = Reading(**settings["reading"])
-        return cls(**{**settings, "reading": reading}, batch_tokens=batch_tokens)
-
-
-@dataclass(frozen=True)
-class WindowFiles:
-    """What to write: the table of windows, that of noisy examples by window and, if asked for,
-    which noisy examples theta_M2 remembers before anything is replaced (index, memorised)."""
-
-    table: str | Path
-    examples: str | Path
-    memorised: str | Path | None = None
-
-
-def measure_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
+def measure(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
+    batch_tokens: int,
     sweep_of: Callable[[PreTrainedModel], Sweep],
-    files: WindowFiles,
-    measuring: Measuring,
-    **facts: Any,
 ) -> None:
-    """Write the errors of all windows of what `sweep_of` makes of theta_M2; `facts` are recorded.
+    """Write the errors of all windows of what `sweep_of` makes of theta_M2.
 
-    Raises MemlocError for checkpoints that don't belong together.
+    inputs: "data" and checkpoints, theta_M2 and whatever the windows are replaced by. outputs:
+    "table", a row per window; "examples", the noisy examples by window; if asked for, "memorised",
+    which noisy examples theta_M2 remembers before anything is replaced (index, memorised).
+    settings: reading; precision; clean_examples: errors are measured on all noisy training
+    examples, and on all clean ones ("all") or as many as there are noisy ones ("equal", drawn from
+    seed); what else is there is recorded. Raises MemlocError for checkpoints that don't belong
+    together.
     """
-    started = time.perf_counter()
-    device = pick_device()
-    precision = resolve_precision(measuring.precision, device)
-    training, pad_id = noisy_training(data, memorised, measuring.reading)
-    chosen = choose_examples(training, measuring.clean_examples, measuring.seed)
-    model = load_finetuned(memorised).to(device)
-    before = memorised_examples(model, chosen, pad_id, 64, precision)
+    checkpoints = [path for name, path in inputs.items() if name != "data"]
+    record = RunRecord(settings["precision"], checkpoints)
+    reading = Reading(**settings["reading"])
+    training, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
+    chosen = choose_examples(training, settings["clean_examples"], settings["seed"])
+    model = load_finetuned(inputs["theta_M2"]).to(record.device)
+    before = memorised_examples(model, chosen, pad_id, 64, record.precision)
     share = share_of(before)
     sweep = sweep_of(model)
-    result = window_errors(sweep, chosen, pad_id, measuring.batch_tokens, precision)
-    if files.memorised is not None:
+    result = window_errors(sweep, chosen, pad_id, batch_tokens, record.precision)
+    if "memorised" in outputs:
         frame = pd.DataFrame({"index": chosen.index[chosen.noisy].numpy(), "memorised": before})
-        _write_parquet(frame.sort_values("index"), files.memorised)
-    _write_parquet(result.examples, files.examples)
-    write_tsv(result.table, files.table, COLUMNS["windows"])
-    write_provenance(
-        files.table,
-        **asdict(measuring) | {"precision": precision},
-        **facts,
-        noisy_predicted_before=share,
-        device=device_name(device),
-        seconds=time.perf_counter() - started,
-    )
+        write_parquet(frame.sort_values("index"), outputs["memorised"])
+    write_parquet(result.examples, outputs["examples"])
+    write_tsv(result.table, outputs["table"], COLUMNS["windows"])
+    facts = {"batch_tokens": batch_tokens, "noisy_predicted_before": share}
+    record.write(outputs["table"], **settings, **facts)
     _report(sweep.name, result.table)
-
-
-def _write_parquet(frame: pd.DataFrame, path: str | Path) -> None:
-    with atomic(path) as draft:
-        frame.to_parquet(draft, index=False)
 
 
 def _report(name: str, table: pd.DataFrame) -> None:
@@ -191,7 +152,5 @@ def choose_examples(training: Examples, clean_examples: str, seed: int) -> Examp
     """All noisy examples, with all clean ones ("all") or an equal number of them ("equal")."""
     if clean_examples == "all":
         return training
-    noisy, clean = training.noisy.nonzero().flatten(), (~training.noisy).nonzero().flatten()
-    generator = torch.Generator().manual_seed(derive(seed, "clean examples"))
-    drawn = clean[torch.randperm(len(clean), generator=generator)[: len(noisy)]]
+    noisy, drawn, _ = draw_clean(training, seed, "clean examples")
     return training.select(torch.cat([noisy, drawn]).sort().values)

@@ -22,7 +22,7 @@ COLUMNS = TABLES["windows"]
 Seeds = Mapping[int, pd.DataFrame]  # a seed's weights: layer, weight and maybe weight_raw
 
 
-def layers_of(windows: pd.DataFrame) -> int:
+def layer_count(windows: pd.DataFrame) -> int:
     """Number of layers L of a window table; MemlocError unless each window is there once."""
     if windows.empty:
         raise MemlocError("The window table has no rows: run its stage again.")
@@ -51,7 +51,7 @@ def window_matrix(windows: pd.DataFrame, column: str = "noisy_error") -> np.ndar
     `windows` has integer columns start and end (1-based, inclusive) and `column`. A nan error makes
     every cell whose mean it enters nan.
     """
-    n_layers = layers_of(windows)
+    n_layers = layer_count(windows)
     grid = np.full((n_layers + 1, n_layers + 1), np.nan)  # [length, start]
     starts, ends = windows["start"].to_numpy(int), windows["end"].to_numpy(int)
     grid[ends - starts + 1, starts] = windows[column].to_numpy(float)
@@ -70,7 +70,7 @@ def normalise(windows: pd.DataFrame, column: str = "noisy_error") -> pd.Series:
     With a_all the accuracy after modifying all layers, 1 - (a - a_all) / (1 - a_all), which is the
     error over the error of that window. Undefined (all nan) when that window's error is 0.
     """
-    n_layers = layers_of(windows)
+    n_layers = layer_count(windows)
     whole = (windows["start"] == 1) & (windows["end"] == n_layers)
     scale = float(windows.loc[whole, column].iloc[0])
     if scale == 0:
@@ -102,7 +102,7 @@ def window_weights(windows: pd.DataFrame) -> pd.DataFrame:
     scaled = windows.assign(scaled=normalise(windows))
     return pd.DataFrame(
         {
-            "layer": np.arange(1, layers_of(windows) + 1),
+            "layer": np.arange(1, layer_count(windows) + 1),
             "weight": layer_weights(window_matrix(scaled, "scaled")),
             "weight_raw": layer_weights(window_matrix(windows, "noisy_error")),
         }

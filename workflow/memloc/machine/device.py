@@ -10,7 +10,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
 def pick_device() -> torch.device:
-    """The first visible GPU, else the CPU; deterministic kernels either way."""
+    """The first visible GPU, else the CPU. Turns on deterministic kernels for either."""
     torch.use_deterministic_algorithms(True)
     return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 
@@ -33,7 +33,7 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     return "bfloat16" if gains else "float32"
 
 
-def autocast(precision: str, device: torch.device) -> AbstractContextManager:
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Autocast to bfloat16 (weights stay float32), or nothing for "float32"."""
     if precision == "bfloat16":
         return torch.autocast(device.type, dtype=torch.bfloat16)

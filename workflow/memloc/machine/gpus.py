@@ -7,12 +7,12 @@ the process ends, however it ends. Planning imports this module: no torch.
 import fcntl
 import logging
 import os
-import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -44,16 +44,33 @@ def machine_gpus(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 def _installed() -> list[str]:
     """Numbers of the GPUs that the driver shows, in its own order (that of the bus)."""
-    if shutil.which("nvidia-smi"):
-        query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
-        try:
-            done = subprocess.run(query, capture_output=True, text=True, timeout=10)
-        except (OSError, subprocess.TimeoutExpired):
-            done = None
-        if done and done.returncode == 0:
-            return done.stdout.split()
+    numbers = _nvidia_smi("index")
+    if numbers is not None:
+        return numbers
     found = list(DRIVER.iterdir()) if DRIVER.is_dir() else []
     return [str(number) for number in range(len(found))]
+
+
+@cache
+def local_gpu() -> str | None:
+    """The name of this machine's first GPU; None where none is visible."""
+    names = _nvidia_smi("name") if machine_gpus() else None
+    return names[0] if names else None
+
+
+def _nvidia_smi(field: str) -> list[str] | None:
+    """A field of each GPU; None where nvidia-smi is missing or fails.
+
+    Asked by hand, because psutil knows no GPUs and planning must not wait for torch.
+    """
+    query = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode:
+        return None
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()]
 
 
 def chosen_gpus(gpus: Gpus, environ: Mapping[str, str] = os.environ) -> list[str]:

@@ -4,7 +4,11 @@ import os
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process of this number, whosever it is."""
+    """Whether this machine has a process of this number, of whichever user.
+
+    Asked of the kernel by hand, because psutil.pid_exists looks into /proc as well: where /proc
+    hides other users' processes (hidepid), it takes them for dead.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -24,7 +24,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError
-from memloc.models.load import check_compatible, find_layers, toy_inputs
+from memloc.models.layers import find_layers, toy_inputs
+from memloc.models.load import check_compatible
 
 LAYER, ATTENTION, MLP, REST = "layer", "attention", "mlp", "rest"
 COMPONENTS = (LAYER, ATTENTION, MLP)

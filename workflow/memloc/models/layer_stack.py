@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from transformers import PreTrainedModel
 
-from memloc.models.load import find_layers, toy_inputs
+from memloc.models.layers import find_layers, toy_inputs
 
 
 @dataclass(frozen=True)

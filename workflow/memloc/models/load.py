@@ -1,4 +1,4 @@
-"""Pre-trained and fine-tuned classifiers: loading, their layers, and what of them is trained."""
+"""Pre-trained and fine-tuned classifiers: loading, digests, and whether two belong together."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from memloc.errors import MemlocError
+from memloc.models.layers import find_layers, head_names
 from memloc.seeds import derive
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 
 WEIGHTS = "model.safetensors"
 
@@ -86,100 +87,6 @@ def _prepare(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
     return model.eval()
 
 
-def find_layers(model: PreTrainedModel) -> nn.ModuleList:
-    """The model's one module list of length num_hidden_layers, layer 1 first.
-
-    Raises MemlocError when there is none or more than one.
-    """
-    n_layers = getattr(model.config, "num_hidden_layers", None)
-    lists = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, nn.ModuleList) and len(module) == n_layers
-    }
-    # A one-layer model may hold other lists of one: the layers are the ones with most weights.
-    largest = max((_size(module) for module in lists.values()), default=0)
-    lists = {name: module for name, module in lists.items() if _size(module) == largest > 0}
-    if len(lists) != 1:
-        raise MemlocError(
-            f"the layers of {type(model).__name__} can't be found: expected one list of "
-            f"num_hidden_layers = {n_layers} modules, found {sorted(lists) or 'none'}; "
-            "use a model whose layers are one torch ModuleList"
-        )
-    return next(iter(lists.values()))
-
-
-def _size(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
-def head_names(model: PreTrainedModel) -> set[str]:
-    """Names of the head's parameters: those outside the base model."""
-    prefix = f"{model.base_model_prefix}."
-    return {name for name, _ in model.named_parameters() if not name.startswith(prefix)}
-
-
-def freeze_embeddings(model: PreTrainedModel) -> None:
-    """Train all but what comes before layer 1 (section 3: the input embeddings are frozen).
-
-    Which modules those are is seen in a forward pass, so any architecture will do. Parameters
-    that the pass never reaches stay frozen too.
-    """
-    before, after = _called_around_layers(model)
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    for module in [*find_layers(model), *after]:
-        for parameter in module.parameters():
-            parameter.requires_grad_(True)
-    for module in before:
-        for parameter in module.parameters():
-            parameter.requires_grad_(False)
-
-
-def freeze_all_but_head(model: PreTrainedModel) -> None:
-    """Train the head alone: theta_F."""
-    head = head_names(model)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in head)
-
-
-def _called_around_layers(model: PreTrainedModel) -> tuple[list[nn.Module], list[nn.Module]]:
-    """Modules without children that a forward pass calls before layer 1, and after layer L."""
-    layers = find_layers(model)
-    inside = {id(module) for layer in layers for module in layer.modules()}
-    around: tuple[list[nn.Module], list[nn.Module]] = ([], [])
-    entered = False
-
-    def note(module: nn.Module, *_: object) -> None:
-        around[entered].append(module)
-
-    def enter(*_: object) -> None:
-        nonlocal entered
-        entered = True
-
-    hooks = [layers[0].register_forward_pre_hook(enter)]
-    for module in model.modules():
-        if id(module) not in inside and not any(module.children()):
-            hooks.append(module.register_forward_pre_hook(note))
-    try:
-        with torch.no_grad():
-            model(**toy_inputs(model, rows=2))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return around
-
-
-def toy_inputs(model: PreTrainedModel, rows: int) -> dict[str, torch.Tensor]:
-    """A small padded batch that any text model accepts: ids (rows, 5), the last row shorter."""
-    pad = model.config.pad_token_id or 0
-    token = next(i for i in range(model.config.vocab_size) if i != pad)
-    ids = torch.full((rows, 5), token, device=model.device)
-    mask = torch.ones_like(ids)
-    ids[-1, 3:], mask[-1, 3:] = pad, 0
-    return {"input_ids": ids, "attention_mask": mask}
-
-
 def checkpoint_digest(folder: str | Path) -> str:
     """One line ``<sha256>  <folder name>/model.safetensors``, as ``sha256sum -c`` reads it."""
     folder = Path(folder)
@@ -206,8 +113,3 @@ def check_compatible(ours: PreTrainedModel, theirs: PreTrainedModel, where: str)
             f"{where}: the two models differ in shape, e.g. {name}: {shapes[0].get(name)} against "
             f"{shapes[1].get(name)}; both must come from the same pre-trained model and task"
         )
-
-
-def layer_parameter_count(model: PreTrainedModel) -> int:
-    """Parameters of one layer (all layers are alike)."""
-    return _size(find_layers(model)[0])

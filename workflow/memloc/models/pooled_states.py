@@ -1,15 +1,15 @@
-"""Hidden states of every layer at the model's own pooling position, in one pass (section 3.1).
+"""Hidden states of every layer at the token the model classifies from, in one pass (section 3.1).
 
-Where a model pools (the first token of BERT and MPNet, the last real token of decoders) is seen
-in the model itself: of layer L's output, logits depend on that position alone.
+BERT and MPNet classify from the first token, decoders from the last real one. Which it is shows in
+the model itself: of layer L's output, logits depend on that token alone.
 """
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import torch
 from torch import nn
@@ -19,9 +19,11 @@ from memloc.data.tokens import Examples, token_batches
 from memloc.errors import MemlocError
 from memloc.machine.device import autocast
 from memloc.models.layer_stack import LayerStack
-from memloc.models.load import find_layers, toy_inputs
+from memloc.models.layers import find_layers, toy_inputs
 from memloc.store.files import full_disk, is_full, require_space
 
+Inputs = dict[str, torch.Tensor]
+TokensOf = Callable[[Inputs], torch.Tensor]
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
 
 
@@ -29,15 +31,26 @@ class _Enough(Exception):
     """The last layer that is wanted has run."""
 
 
-def pooling_position(model: PreTrainedModel) -> str:
-    """Which hidden state of a row the classifier reads: "first" or "last" (real token).
+def first_tokens(inputs: Inputs) -> torch.Tensor:
+    """Numbers of each row's first token in the flattened (rows, tokens)."""
+    rows, tokens = inputs["input_ids"].shape
+    return torch.arange(rows, device=inputs["input_ids"].device) * tokens
 
-    Raises MemlocError for a model that reads several positions, or other ones.
+
+def last_tokens(inputs: Inputs) -> torch.Tensor:
+    """Numbers of each row's last real token in the flattened (rows, tokens)."""
+    return first_tokens(inputs) + inputs["attention_mask"].sum(1) - 1
+
+
+def pooled_tokens(model: PreTrainedModel) -> TokensOf:
+    """Which token of each row the classifier reads: `first_tokens` or `last_tokens`.
+
+    Raises MemlocError for a model that reads several tokens, or other ones.
     """
     inputs = toy_inputs(model, rows=2)
     last_states: list[torch.Tensor] = []
 
-    def keep(_: nn.Module, args: tuple, output: object) -> object:
+    def keep(_: nn.Module, args: tuple, output: Any) -> Any:
         state = LayerStack.output(output).detach().requires_grad_()
         last_states.append(state)
         return (state, *output[1:]) if isinstance(output, tuple) else state
@@ -49,32 +62,36 @@ def pooling_position(model: PreTrainedModel) -> str:
             (gradient,) = torch.autograd.grad(logits[:, 0].sum(), last_states)
     finally:
         hook.remove()
-    read = [row.any(-1).nonzero().flatten().tolist() for row in gradient]
-    lengths = inputs["attention_mask"].sum(1).tolist()
-    if read == [[0] for _ in lengths]:
-        return "first"
-    if read == [[length - 1] for length in lengths]:
-        return "last"
+    read = gradient.any(-1)
+    for tokens in (first_tokens, last_tokens):
+        if torch.equal(read.flatten().nonzero().flatten(), tokens(inputs)):
+            return tokens
     raise MemlocError(
-        f"{type(model).__name__} classifies from the positions {read} of inputs of {lengths} "
-        "tokens; probing and centroids need a model that reads the first or the last real token"
+        f"{type(model).__name__} classifies from the positions "
+        f"{[row.nonzero().flatten().tolist() for row in read]} of inputs of "
+        f"{inputs['attention_mask'].sum(1).tolist()} tokens; probing and centroids need a model "
+        "that reads the first or the last real token"
     )
 
 
+def pooled(states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """The states (rows, width) of one token per row, of states (rows, tokens, width)."""
+    return states.flatten(0, 1)[tokens]
+
+
 def pooled_batch(
-    model: PreTrainedModel, inputs: dict[str, torch.Tensor], position: str, last_layer: int
+    model: PreTrainedModel, inputs: Inputs, tokens_of: TokensOf, last_layer: int
 ) -> torch.Tensor:
     """Pooled states (last_layer + 1, rows, width) of one batch: layer 0 is what layer 1 receives,
     layer l what layer l puts out (so no final norm after layer L). Later layers don't run."""
-    rows = torch.arange(len(inputs["input_ids"]), device=model.device)
-    places = inputs["attention_mask"].sum(1) - 1 if position == "last" else torch.zeros_like(rows)
+    tokens = tokens_of(inputs)
     states: list[torch.Tensor] = []
 
     def before(_: nn.Module, args: tuple) -> None:
-        states.append(args[0][rows, places])
+        states.append(pooled(args[0], tokens))
 
-    def after(_: nn.Module, args: tuple, output: object) -> None:
-        states.append(LayerStack.output(output)[rows, places])
+    def after(_: nn.Module, args: tuple, output: Any) -> None:
+        states.append(pooled(LayerStack.output(output), tokens))
         if len(states) > last_layer:
             raise _Enough
 
@@ -106,30 +123,47 @@ def pooled_states(
     not finite in the type of `out`.
     """
     model.eval()
-    position = pooling_position(model)
-    batches = token_batches(examples, batch_tokens, pad_id, model.device, "hidden states")
-    for rows, inputs in batches:
+    tokens_of = pooled_tokens(model)
+
+    def read(inputs: Inputs) -> torch.Tensor:
         with autocast(precision, model.device):
-            states = pooled_batch(model, inputs, position, len(out) - 1)
-        states = states.to(out.dtype).cpu()
-        _refuse_nonfinite(states, examples.index[rows])
-        out[:, rows] = states
+            return pooled_batch(model, inputs, tokens_of, len(out) - 1)
+
+    def described(layer: int) -> str:
+        return f"at layer {layer} is not finite in {out.dtype}"
+
+    batches = token_batches(examples, batch_tokens, pad_id, model.device, "hidden states")
+    return fill_states(out, examples.index, batches, read, described)
+
+
+def fill_states(
+    out: torch.Tensor,
+    index: torch.Tensor,
+    batches: Iterable[tuple[torch.Tensor, Inputs]],
+    read: Callable[[Inputs], torch.Tensor],
+    described: Callable[..., str],
+) -> torch.Tensor:
+    """Fill `out` (..., n, width) on the CPU with what ``read(inputs)`` gives, batch by batch.
+
+    Raises MemlocError for a state that is not finite in the type of `out`: ``described(*place)``
+    says so of a place in the leading dimensions; `index` (n,) names the example.
+    """
+    for rows, inputs in batches:
+        states = read(inputs).to(out.dtype).cpu()
+        wrong = (~states.isfinite().all(-1)).nonzero()
+        if len(wrong):
+            *place, row = wrong[0].tolist()
+            remedy = (
+                "set probing.states to float32"
+                if out.dtype == torch.float16
+                else "the model's weights or its training are at fault"
+            )
+            raise MemlocError(
+                f"the hidden state of example {index[rows][row].item()} {described(*place)}; "
+                f"{remedy}"
+            )
+        out[..., rows, :] = states
     return out
-
-
-def _refuse_nonfinite(states: torch.Tensor, index: torch.Tensor) -> None:
-    wrong = (~states.isfinite().all(-1)).nonzero()
-    if len(wrong):
-        layer, row = wrong[0].tolist()
-        remedy = (
-            "set probing.states to float32"
-            if states.dtype == torch.float16
-            else ("the model's weights or its training are at fault")
-        )
-        raise MemlocError(
-            f"the hidden state of example {index[row].item()} at layer {layer} is not finite in "
-            f"{states.dtype}; {remedy}"
-        )
 
 
 def _take_room(file: IO[bytes], count: int) -> None:

@@ -7,7 +7,7 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, batches_by_length, padded_batches
 from memloc.machine.device import autocast
-from memloc.study.thresholds import MEMORISED
+from memloc.study.thresholds import MEMORISED_SHARE
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def share_of(memorised: torch.Tensor) -> float:
             "theta_M2 predicts the label of no noisy example: nothing was memorised, and errors "
             "of its windows say nothing"
         )
-    elif share < MEMORISED:
+    elif share < MEMORISED_SHARE:
         logger.warning(
             "theta_M2 predicts the labels of only %.1f %% of the noisy examples: the rest count "
             "as errors of every window; train longer or at a higher learning rate",

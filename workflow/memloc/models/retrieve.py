@@ -10,8 +10,10 @@ from safetensors import SafetensorError
 
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.load import find_layers, layer_parameter_count, load_pretrained
-from memloc.store.files import atomic, sha256, write_json
+from memloc.models.layers import find_layers, layer_parameter_count
+from memloc.models.load import load_pretrained
+from memloc.store.files import atomic, write_json
+from memloc.store.provenance import sha256
 
 TEXTS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
 SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"

@@ -1,7 +1,8 @@
-"""Drafts of files and folders, and the tidying up after writers that were killed.
+"""Drafts of files and folders, and the removal of those whose writers were killed.
 
-A draft is a hidden folder beside what it will become, ``.NAME.HOST-PID-xxxxxxxx``: its name tells
-whether its writer lives. Planning imports this module: no torch.
+A draft lies in a hidden folder beside its later place, ``.NAME.HOST-PID-xxxxxxxx``. The folder's
+name says which process writes it, and so whether that process still lives. Planning imports this
+module: no torch.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from typing import IO, TypeVar
 from memloc.machine.processes import is_alive
 
 T = TypeVar("T")
-OLD_SECONDS = 24 * 3600  # a draft of another machine, whose processes can't be seen
+OLD_SECONDS = 24 * 3600  # then a draft of another machine, whose processes can't be seen, goes
 TRIES = 5
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 REPLACED = "replaced"
@@ -28,27 +29,27 @@ REPLACED = "replaced"
 def settle(path: str | Path) -> None:
     """Remove the drafts of `path` that dead processes left.
 
-    Where one was killed between moving an old folder away and putting the new one in its place,
-    the new one, which is whole, is put there first.
+    A process may have been killed after it moved an old folder away and before it put the new one
+    in its place. The new folder is whole, and is put there.
     """
     path = Path(path)
-    for holder in _drafts(path):
+    for holder, match in _drafts(path):
         draft = holder / path.name
         if (holder / REPLACED).exists() and draft.exists() and not path.exists():
             with contextlib.suppress(OSError):  # another process was faster
                 os.replace(draft, path)
-        if _is_dead(holder, path):
+        if _is_dead(holder, match):
             shutil.rmtree(holder, ignore_errors=True)
 
 
 def remove_scratch(folder: str | Path) -> None:
-    """Remove a folder of partial state, and those above it that are empty, up to ``.scratch``."""
+    """Remove a folder of partial state, and then the empty ones above it, up to ``.scratch``."""
     shutil.rmtree(folder, ignore_errors=True)
     remove_empty_scratch(Path(folder).parent)
 
 
 def remove_empty_scratch(folder: str | Path) -> None:
-    """Remove a folder and those above it, as far as they are empty and in a ``.scratch``."""
+    """Remove an empty folder and the empty ones above it, up to and with ``.scratch``."""
     for place in (Path(folder), *Path(folder).parents):
         if ".scratch" not in place.parts:
             return
@@ -67,7 +68,7 @@ def new_holder(path: Path) -> Path:
 
 
 def opened(path: Path) -> IO[str]:
-    """A file to read and append to, in a folder that is made where it is missing."""
+    """A file to read and append to; its folder is made if it is missing."""
     return _below(path.parent, lambda: open(path, "a+"))
 
 
@@ -84,7 +85,7 @@ def _below(folder: Path, make: Callable[[], T]) -> T:
 
 
 def put_in_place(draft: Path, path: Path) -> None:
-    """Rename a draft to `path`; a folder there is replaced in one step where the system can."""
+    """Rename a draft to `path`; a folder that is there is exchanged in one step if possible."""
     if path.is_dir() and not path.is_symlink():
         if _exchange(draft, path):
             return
@@ -93,7 +94,10 @@ def put_in_place(draft: Path, path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two names at once; False where the system or file system doesn't offer it."""
+    """Swap two names in one step; False where the system or file system doesn't offer it.
+
+    By hand, because Python's os has no renameat2.
+    """
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None:
         return False
@@ -113,19 +117,19 @@ def _pattern(path: Path) -> re.Pattern[str]:
     return re.compile(rf"\.{re.escape(path.name)}\.(?P<host>\w+)-(?P<pid>\d+)-\w+")
 
 
-def _drafts(path: Path) -> list[Path]:
-    """Drafts of `path`, whoever writes them."""
+def _drafts(path: Path) -> list[tuple[Path, re.Match[str]]]:
+    """Drafts of `path`, whoever writes them, each with the parts of its name."""
     try:
         names = [entry.name for entry in os.scandir(path.parent) if entry.name[0] == "."]
     except OSError:
         return []
     pattern = _pattern(path)
-    return [path.parent / name for name in names if pattern.fullmatch(name)]
+    matches = [(path.parent / name, pattern.fullmatch(name)) for name in names]
+    return [(holder, match) for holder, match in matches if match]
 
 
-def _is_dead(holder: Path, path: Path) -> bool:
-    """Whether a draft's writer is gone; of another machine's, whether it is old."""
-    match = _pattern(path).fullmatch(holder.name)
+def _is_dead(holder: Path, match: re.Match[str]) -> bool:
+    """Whether a draft's writer is gone. A writer on another machine counts as gone after a day."""
     if match["host"] != _host():
         try:
             return time.time() - holder.stat().st_mtime > OLD_SECONDS

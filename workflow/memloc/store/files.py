@@ -1,21 +1,15 @@
-"""Files that are either whole or absent, and the record of where a result came from."""
+"""Files that are either whole or absent, what a full disk says, and JSON."""
 
 import errno
-import hashlib
 import json
-import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.store.drafts import new_holder, put_in_place, settle
-
-PACKAGES = ("torch", "transformers", "numpy", "pandas", "scikit-learn", "snakemake")
-
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # safetensors and Arrow say what happened in words alone
@@ -23,17 +17,18 @@ FULL_WORDS = ("No space left on device", "Disk quota exceeded", "os error 28", "
 
 
 class DiskFull(MemlocError):
-    """A file that its disk has no room for: names file, what it needs, what is free, remedy."""
+    """A disk has no room for a file: the message names the file, its need, what is free, remedy."""
 
 
 @contextmanager
 def atomic(path: str | Path, needs: float | None = None) -> Iterator[Path]:
     """Yield a temporary sibling of `path` to write a file or folder to; rename it on success.
 
-    A process killed at any moment leaves `path` as it was before, or as it should become (a folder
-    on a file system that can't exchange two names: see `drafts.settle`), and so does a full disk,
-    which is a DiskFull. Drafts that dead processes left of `path` are removed. `needs`: bytes to
-    be written, where known, for its message.
+    Whenever the process is killed, `path` holds either what it held before or all of the new
+    content. (Where the file system can't exchange two folders in one step, a kill between two
+    renames leaves neither; `drafts.settle` then puts the new one in place.) A full disk raises
+    DiskFull and changes nothing. `needs`: bytes to be written, where known, for its message.
+    Drafts of `path` that dead processes left are removed.
     """
     path = Path(path)
     holder = None
@@ -58,15 +53,24 @@ def is_full(error: BaseException) -> bool:
 
 
 def full_disk(path: str | Path, needs: float | None = None, written: float = 0) -> DiskFull:
-    """The error for a file without room; `written`: bytes of it that found some."""
-    place = next(p for p in (Path(path), *Path(path).absolute().parents) if p.exists())
-    free = shutil.disk_usage(place).free + written
-    more = f"{readable(needs)}" if needs else f"more than {readable(free)}"
+    """The error for a file that didn't fit; `written`: bytes of it that did, and are free again."""
+    free = _free(path) + written
+    more = readable(needs) if needs else f"more than {readable(free)}"
     return DiskFull(
         f"{path}: the disk is full: this needs {more}, and {readable(free)} are free (or left of "
         "your quota). Make room, or point results_dir at a larger disk; then run the same command "
         "again: what is finished stays, and training goes on after the last epoch it saved."
     )
+
+
+def require_space(folder: str | Path, needed_bytes: float, purpose: str) -> None:
+    """Raise DiskFull when the file system of `folder` has fewer than `needed_bytes` free."""
+    free = _free(folder)
+    if free < needed_bytes:
+        raise DiskFull(
+            f"{folder}: {purpose} needs {readable(needed_bytes)}, but only {readable(free)} are "
+            "free. Make room, or point results_dir at a larger disk."
+        )
 
 
 def readable(count: float) -> str:
@@ -75,6 +79,12 @@ def readable(count: float) -> str:
         if count >= size:
             return f"{count / size:.2f} {unit}"
     return f"{count:.0f} bytes"
+
+
+def _free(path: str | Path) -> int:
+    """Bytes free on the file system of `path`, which need not exist yet."""
+    places = (Path(path).absolute(), *Path(path).absolute().parents)
+    return shutil.disk_usage(next(place for place in places if place.exists())).free
 
 
 def _written(folder: Path) -> int:
@@ -99,42 +109,3 @@ def read_state(path: str | Path) -> Any:
         return read_json(path)
     except (OSError, ValueError):
         return None
-
-
-def sha256(path: str | Path) -> str:
-    """Hex SHA-256 of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that results depend on."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def write_provenance(result: str | Path, **facts: Any) -> None:
-    """Write parameters, seeds, versions and other facts beside `result`.
-
-    A file gets ``<file>.provenance.json``, a folder ``provenance.json`` inside it.
-    """
-    result = Path(result)
-    inside = result / "provenance.json"
-    path = inside if result.is_dir() else result.with_name(f"{result.name}.provenance.json")
-    write_json(path, {"versions": versions(), **facts})
-
-
-def require_space(folder: str | Path, needed_bytes: float, purpose: str) -> None:
-    """Raise MemlocError when the file system of `folder` has fewer than `needed_bytes` free."""
-    places = [Path(folder).absolute(), *Path(folder).absolute().parents]
-    free = shutil.disk_usage(next(place for place in places if place.exists())).free
-    if free < needed_bytes:
-        raise DiskFull(
-            f"{folder}: {purpose} needs {readable(needed_bytes)}, but only {readable(free)} are "
-            "free. Make room, or point results_dir at a larger disk."
-        )

@@ -1,7 +1,7 @@
-"""One process at a time on a run that keeps its partial state in a scratch folder.
+"""At most one process at a time works on a run that keeps partial state in a scratch folder.
 
-A driver that is killed leaves its jobs running, and a new one starts the same runs again: the
-second process waits for the first, and takes over what it has done.
+A driver that is killed may leave its jobs running, and a new driver starts the same runs again.
+The second process of a run then waits for the first, and takes over what it has done.
 """
 
 import fcntl
@@ -20,13 +20,13 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def alone(
+def one_process(
     scratch: str | Path, identity: Mapping[str, Any], outputs: Iterable[str | Path]
 ) -> Iterator[bool]:
-    """Hold a run; yields whether another process has made its `outputs` while this one waited.
+    """Lock a run; yields whether another process has made its `outputs` while this one waited.
 
-    `identity` is what the outputs depend on: those of another identity don't count. The lock is
-    the kernel's (flock) on a file beside `scratch`, so that it ends with its holder.
+    `identity`: what the outputs depend on. Outputs made with another identity don't count. The
+    lock is the kernel's (flock), on a file beside `scratch`: it ends when its process ends.
     """
     path = Path(f"{scratch}.lock")
     wanted = json.dumps(identity, sort_keys=True, default=str)
@@ -38,7 +38,7 @@ def alone(
                 yield True
                 return
             if not _is_current(file, path):
-                continue  # its holder has taken the file away
+                continue  # the process that held the lock has removed this file
             _write(file, {"host": socket.gethostname(), "process": os.getpid()})
             yield False
             _write(file, {"finished": wanted})
@@ -48,7 +48,7 @@ def alone(
 
 
 def _wait_for(file: IO[str]) -> bool:
-    """Lock a file; whether another process held it."""
+    """Lock a file, waiting as long as it takes; returns whether another process held it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return False
@@ -62,7 +62,7 @@ def _wait_for(file: IO[str]) -> bool:
 
 
 def _record(file: IO[str]) -> Any:
-    """What the last holder of a lock has written; None when that is nothing whole."""
+    """What the last process with the lock wrote into the file; None if that is not whole."""
     file.seek(0)
     try:
         return json.load(file)
@@ -71,14 +71,14 @@ def _record(file: IO[str]) -> Any:
 
 
 def _write(file: IO[str], record: Mapping[str, Any]) -> None:
-    """Leave a word for whoever waits; where the disk is full, the lock has to do."""
+    """Write a record for processes that wait. A full disk is ignored: the lock holds without."""
     with suppress(OSError):
         os.ftruncate(file.fileno(), 0)
-        os.write(file.fileno(), json.dumps(record).encode())  # at its end: opened to append
+        os.write(file.fileno(), json.dumps(record).encode())  # "a+": always at the file's end
 
 
 def _is_current(file: IO[str], path: Path) -> bool:
-    """Whether `path` still leads to the open file."""
+    """Whether `path` still names the open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:

@@ -51,10 +51,29 @@ def read_tsv(path: str | Path, columns: list[str] | None = None) -> pd.DataFrame
     return frame
 
 
-def write_table(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a task's table as parquet: text as strings, noisy as bool, index as int64."""
-    kinds = {"noisy": pa.bool_(), "index": pa.int64()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in frame])
-    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+def write_parquet(table: pd.DataFrame | pa.Table, path: str | Path) -> None:
+    """Write a table atomically as compressed parquet; a data frame's index is left out."""
+    if isinstance(table, pd.DataFrame):
+        table = pa.Table.from_pandas(table, preserve_index=False)
     with atomic(path) as draft:
         pq.write_table(table, draft, compression="zstd")
+
+
+def read_parquet(path: str | Path, columns: list[str] | None = None) -> pd.DataFrame:
+    """Read a parquet file of ours, or some of its columns.
+
+    Raises MemlocError where the file isn't whole or lacks a column.
+    """
+    try:
+        return pd.read_parquet(path, columns=columns)
+    except pa.ArrowInvalid as error:
+        raise MemlocError(
+            f"{path}: can't be read: {str(error).splitlines()[0]} Delete it to have it made anew."
+        ) from error
+
+
+def write_task(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a task's table as parquet: texts and labels as strings, noisy bool, index int64."""
+    kinds = {"noisy": pa.bool_(), "index": pa.int64()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in frame])
+    write_parquet(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), path)

@@ -1,24 +1,29 @@
-"""How a run is asked for more: the command to repeat, with a setting changed. Imports no torch."""
+"""How a run is asked for more: the command to repeat, with a setting changed."""
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 
-def command(configfiles: Iterable, given: Mapping, changed: Mapping, target: str = "report") -> str:
-    """A snakemake call for `target`: as called before, with some settings changed.
+@dataclass(frozen=True)
+class Called:
+    """How Snakemake was called: with which configuration files and which --config."""
 
-    `configfiles` and `given` (--config's) are what the run was called with.
-    """
-    words = ["snakemake", "--cores", "all"]
-    files = [str(path) for path in configfiles]
-    words += ["--configfile", *files] if files else []
-    settings = {**given, **changed}
-    words += ["--config", *(f"{key}={_yaml(value)}" for key, value in settings.items())]
-    return shlex.join([*words, "--", target])
+    configfiles: Sequence[str] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def again(self, changed: Mapping[str, Any], target: str = "report") -> str:
+        """The same call for `target`, with some settings changed."""
+        words = ["snakemake", "--cores", "all"]
+        words += ["--configfile", *self.configfiles] if self.configfiles else []
+        settings = {**self.given, **changed}
+        words += ["--config", *(f"{key}={_yaml(value)}" for key, value in settings.items())]
+        return shlex.join([*words, "--", target])
 
 
-def _yaml(value) -> str:
+def _yaml(value: Any) -> str:
     """A value as Snakemake reads it back from the command line: JSON but for plain words."""
     if isinstance(value, str):
         return value
@@ -27,7 +32,7 @@ def _yaml(value) -> str:
     return json.dumps(_plain(value))
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """Mappings of any kind as dicts."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}

@@ -3,10 +3,9 @@
 Snakemake imports this module while it plans: no torch, no pandas.
 """
 
-import difflib
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ import jsonschema
 import yaml
 
 from memloc.errors import MemlocError
-from memloc.store.files import sha256
+from memloc.store.provenance import sha256
 from memloc.study.control import tasks_under_test
+from memloc.study.schema_errors import Fault, did_you_mean, explain, listed
 from memloc.study.techniques import TECHNIQUES
 
 Config = dict[str, Any]
@@ -25,7 +25,7 @@ SOURCE_KEYS = ("hub", "revision", "folder", "package", "inside")
 
 
 def read_numbers(config: Config, schema: str | Path) -> None:
-    """Turn texts into what they say, in place, where the schema wants no text.
+    """Replace texts by the values they spell, in place, wherever the schema wants no text.
 
     Snakemake reads ``--config training={epochs: 3}`` as the text "3", and YAML a bare 1e-5.
     """
@@ -42,8 +42,8 @@ def read_numbers(config: Config, schema: str | Path) -> None:
         holder[fault.absolute_path[-1]] = _meant(fault.instance)
 
 
-def _leaves(fault: jsonschema.ValidationError) -> Iterator[jsonschema.ValidationError]:
-    """The fault itself, or those of the alternatives that it is made of."""
+def _leaves(fault: Fault) -> Iterator[Fault]:
+    """The fault itself, or, where no alternative of several fits, the faults of each."""
     if not fault.context:
         yield fault
     for inner in fault.context or ():
@@ -51,7 +51,7 @@ def _leaves(fault: jsonschema.ValidationError) -> Iterator[jsonschema.Validation
 
 
 def _meant(text: str) -> Any:
-    """What YAML makes of a text; 1e-5, which YAML takes for a word, is a number too."""
+    """The value that YAML reads from a text; also numbers like 1e-5, which YAML reads as text."""
     value = yaml.safe_load(text)
     try:
         return float(value) if isinstance(value, str) else value
@@ -61,9 +61,9 @@ def _meant(text: str) -> Any:
 
 def check_config(config: Config, schema: str | Path) -> None:
     """Raise MemlocError naming key, value and remedy for the first fault in `config`."""
-    fault = jsonschema.exceptions.best_match(_faults(config, schema))
-    if fault is not None:
-        raise MemlocError(f"configuration: {_explain(fault)}")
+    said = explain(_faults(config, schema), "config.yaml", _special)
+    if said is not None:
+        raise MemlocError(f"configuration: {said}")
     _refuse_nonfinite(config)
     probing = config["probing"]
     if probing["choose_after"] >= probing["epochs"]:
@@ -82,7 +82,7 @@ def check_config(config: Config, schema: str | Path) -> None:
         if name not in TECHNIQUES:
             raise MemlocError(
                 f"configuration: techniques: {name!r} is unknown"
-                f"{did_you_mean(name, TECHNIQUES)}. Known: {_listed(TECHNIQUES)}"
+                f"{did_you_mean(name, TECHNIQUES)}. Known: {listed(TECHNIQUES)}"
             )
     for name in config["models"]:
         if name not in config["model_sources"]:
@@ -108,7 +108,7 @@ def check_ratio(ratio: float, task: str, natural: bool) -> None:
 
 
 def _check_kept_epochs(config: Config) -> None:
-    """Raise MemlocError for epochs to keep that a run doesn't have, or that one model overrides."""
+    """Raise MemlocError for kept epochs that a run never reaches, or that one model overrides."""
     kept = config["training"]["keep_epochs"]
     for model in config["models"]:
         own = config["model_sources"].get(model, {}).get("training", {})
@@ -127,7 +127,7 @@ def _check_kept_epochs(config: Config) -> None:
 
 
 def _check_control(config: Config) -> None:
-    """Raise MemlocError where the control setup contradicts itself, whatever the study's tasks."""
+    """Raise MemlocError where `control` contradicts itself, whether or not the study uses it."""
     control = config["control"]
     if control["tasks"] != "auto":
         try:
@@ -141,7 +141,7 @@ def _check_control(config: Config) -> None:
         )
 
 
-def _faults(config: Config, schema: str | Path) -> Iterator[jsonschema.ValidationError]:
+def _faults(config: Config, schema: str | Path) -> Iterator[Fault]:
     """Faults by the schema; a whole number must be written as one (3, not 3.0)."""
     strict = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
     validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=strict)
@@ -161,20 +161,14 @@ def _refuse_nonfinite(value: Any, key: str = "") -> None:
             _refuse_nonfinite(inner, f"{key}.{name}".lstrip("."))
 
 
-def _explain(fault: jsonschema.ValidationError) -> str:
-    key = ".".join(str(part) for part in fault.absolute_path)
-    if fault.validator == "additionalProperties" and isinstance(fault.instance, dict):
-        known = fault.schema.get("properties", {})
-        unknown = next((name for name in fault.instance if name not in known), None)
-        where = f"{key}.{unknown}" if key else unknown
-        return f"unknown key {where!r}{did_you_mean(str(unknown), known)}. Known: {_listed(known)}"
-    if fault.validator == "required":
-        return f"{key or 'top level'}: {fault.message}; config.yaml shows every key"
+def _special(fault: Fault, key: str) -> str | None:
+    """What is said of faults that only a configuration can have."""
     if fault.validator == "oneOf" and "model_sources" in key:
         return f"{key}: name exactly one of hub, folder, or package with inside"
-    fixed = [way["const"] for way in fault.schema.get("oneOf", []) if "const" in way]
-    if fault.validator == "oneOf" and fixed:
-        return f"{key} = {fault.instance!r}: give {fixed[0]} or a list; see config.yaml"
+    if fault.validator == "oneOf":
+        fixed = [way["const"] for way in fault.schema["oneOf"] if "const" in way]
+        if fixed:
+            return f"{key} = {fault.instance!r}: give {fixed[0]} or a list; see config.yaml"
     if fault.validator == "pattern" and key.split(".")[0] in ("tasks", "model_sources"):
         return (
             f"{key}: {fault.instance!r} can't be a name, because names become parts of paths: use "
@@ -183,19 +177,7 @@ def _explain(fault: jsonschema.ValidationError) -> str:
         )
     if fault.validator == "pattern" and "{" in str(fault.schema.get("pattern")):
         return f"{key} = {fault.instance!r}: braces would be wildcards; choose a path without them"
-    if fault.validator == "type" and fault.validator_value == "array":
-        return f"{key} = {fault.instance!r}: write a list, as [{fault.instance}]"
-    return f"{key} = {fault.instance!r}: {fault.message}; see the comments in config.yaml"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``" (did you mean 'x'?)"`` for a close match, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
+    return None
 
 
 def model_settings(config: Config, model: str) -> Config:
@@ -208,12 +190,6 @@ def model_settings(config: Config, model: str) -> Config:
         elif key in source:
             settings[key] = source[key]
     return settings
-
-
-def mirrored(folder: str, path: str) -> str:
-    """`path` below `folder`, wherever it leads: "/data/out" and "../out" stay below it too."""
-    parts = [part for part in Path(path).parts if part != Path(path).anchor]
-    return "/".join([folder, *("up" if part == ".." else part for part in parts)])
 
 
 def model_source(config: Config, model: str) -> Config:

@@ -4,14 +4,15 @@ Snakemake imports this module while it plans: no torch, no pandas.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.study.tasks import BINARY
 
 Pair = tuple[int, int]
+Run = dict[str, Any]
 TEST, VALIDATION = "test", "validation"
-PAIR = r"layers[1-9]\d*-[1-9]\d*"  # names of pairs, as a regular expression
 VALIDATING = ("mrpc", "trec")  # the paper's validation tasks
 
 
@@ -118,3 +119,134 @@ def check_auxiliary(control: Mapping[str, Any], tasks: Collection[str]) -> None:
 def higher_rates(control: Mapping[str, Any], first: float) -> list[float]:
     """Learning rates to try after the first one, rising."""
     return sorted(rate for rate in control["learning_rates"] if rate > first)
+
+
+class ControlPlan:
+    """The control models of a study, their files, and how they are trained.
+
+    Listing them raises MemlocError where the configuration allows none.
+    """
+
+    def __init__(self, study: Any):
+        self.study, self.settings = study, study.config["control"]
+
+    @property
+    def validated(self) -> bool:
+        """Whether some control models choose the post-processing of gradients."""
+        chosen = validation_tasks(self.settings, self.study.task_names)
+        return "gradients" in self.study.techniques and bool(chosen)
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables over tasks and models."""
+        names = ["control_accuracy", "control_techniques", "control_weights", "control_training"]
+        return names + (["gradient_variants"] if self.validated else [])
+
+    def tasks(self) -> dict[str, str]:
+        """Role of each task under test, "validation" or "test"."""
+        return tasks_under_test(self.settings, self.study.task_names)
+
+    def names(self) -> dict[str, dict[str, Any]]:
+        """Labels and categories of the tasks under test, and labels of models, for figures."""
+        return self.study.names(self.tasks())
+
+    def pairs(self, model: str) -> list[str]:
+        """Names of the pairs of layers of one model."""
+        layers = self.study.layer_count(model, f"control.pairs: {self.settings['pairs']}")
+        return [pair_name(pair) for pair in model_pairs(self.settings, layers)]
+
+    def runs(self, **facts: Any) -> list[Run]:
+        """task, model, pair and role of every control model; `facts` hold for all."""
+        return [
+            dict(task=task, model=model, pair=pair, role=role, **facts)
+            for task, role in self.tasks().items()
+            for model in self.study.models
+            for pair in self.pairs(model)
+        ]
+
+    def technique_runs(self) -> list[Run]:
+        """The same for every technique."""
+        return [run for name in self.study.techniques for run in self.runs(technique=name)]
+
+    def technique_paths(self) -> list[str]:
+        """Their tables, in the same order."""
+        tables = {name: found.table for name, found in self.study.techniques.items()}
+        return [self._path(run, tables[run["technique"]]) for run in self.technique_runs()]
+
+    def trainings(self) -> list[Run]:
+        """task, model, pair ("frozen" for theta_F), role and labels of every trained model."""
+        runs = [
+            run | {"labels": labels} for run in self.runs() for labels in ("original", "perturbed")
+        ]
+        compared = any(technique.frozen for technique in self.study.techniques.values())
+        frozen = dict.fromkeys((run["task"], run["model"], run["role"]) for run in runs)
+        return runs + [
+            dict(task=task, model=model, pair="frozen", role=role, labels="perturbed")
+            for task, model, role in (frozen if compared else ())
+        ]
+
+    def training_paths(self, name: str) -> list[str]:
+        """A file of every trained model, in the same order."""
+        trained = "{pair}/{labels}"
+        return [
+            self.study.places.control(
+                f"{'{pair}' if run['pair'] == 'frozen' else trained}/{name}"
+            ).format(**run)
+            for run in self.trainings()
+        ]
+
+    def trained(self) -> bool:
+        """Whether every control model of this study has been trained; False where none can be."""
+        try:
+            digests = self.training_paths("final.sha256")
+        except MemlocError:
+            return False
+        return all(Path(digest).exists() for digest in digests)
+
+    def variant_runs(self) -> list[Run]:
+        """The control models of validation tasks, which choose the gradients' post-processing."""
+        runs = [run for run in self.runs() if run["role"] == VALIDATION]
+        if not runs:
+            raise MemlocError(
+                "control.validation_tasks names no task, so there is nothing to choose the "
+                "gradients' post-processing by; name one that is under test"
+            )
+        return runs
+
+    def variant_paths(self, table: str) -> list[str]:
+        """Their tables of gradients, in the same order."""
+        return [self._path(run, table) for run in self.variant_runs()]
+
+    def _path(self, run: Run, table: str) -> str:
+        return self.study.places.control(f"{{pair}}/{table}").format(**run)
+
+    def auxiliary_data(self, w: Mapping[str, str]) -> str:
+        """The auxiliary task's data, once task and pair are known to be possible."""
+        check_auxiliary(self.settings, [w["task"]])
+        layers = self.study.known_layers(w["model"])
+        if w.get("pair") and layers is not None:
+            check_pair(pair_of(w["pair"]), layers)
+        return self.study.places.data.format(task=self.settings["auxiliary"])
+
+    def training(self, w: Mapping[str, str]) -> dict[str, Any]:
+        """How a control model is trained; theta_F (no pair) tries one learning rate alone."""
+        params, pair, task = self.study.params, w.get("pair"), self.settings["auxiliary"]
+        recipe = params.training_recipe(w["model"]) | self.settings["training"]
+        rates = higher_rates(self.settings, recipe["learning_rate"])
+        return {
+            "recipe": recipe,
+            "setting": {
+                "pair": list(pair_of(pair)) if pair else [],
+                "further_rates": rates if pair else [],
+                "accuracy_above": self.settings["accuracy_above"] if pair else 0,
+                "auxiliary_learning_rate": self.settings["auxiliary_learning_rate"],
+            },
+            **params.reading_and_precision(w),
+            "auxiliary_reading": params.reading({"task": task, "model": w["model"]}),
+            "seed": params.first_seed(w),
+        }
+
+    def paper_models(self) -> dict[str, str]:
+        """The name of each model's weights on the hub, by which the paper reports them."""
+        sources = {model: self.study.model_source(model) for model in self.study.models}
+        return {m: str(source.get("hub", "")).rpartition("/")[2] for m, source in sources.items()}

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 Words = Mapping[str, str]  # wildcards of one figure, by name
+CAPTIONS = jinja2.Environment(undefined=jinja2.StrictUndefined)
 MEASURES = ("mcog", "layer_weights")  # of which correlations are drawn
 
 
@@ -46,12 +47,12 @@ class FigureKind:
 
     def captioned(self, words: Words) -> str:
         """The caption of one figure, as reStructuredText; UndefinedError if a word is missing."""
-        return _template(self.caption).render(words)
+        return _template(self.caption).render(words).strip()
 
 
 @cache
 def _template(caption: str) -> jinja2.Template:
-    return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(caption)
+    return CAPTIONS.from_string(caption)
 
 
 def once(study: Any) -> list[dict[str, str]]:

@@ -15,14 +15,15 @@ import jsonschema
 import yaml
 
 from memloc.errors import MemlocError
+from memloc.store.columns import RESERVED
+from memloc.store.provenance import sha256
+from memloc.study.schema_errors import Fault, explain
 
 Task = dict[str, Any]
 
-SCHEMA = Path(__file__).parents[2] / "schemas" / "task.schema.yaml"
+SCHEMA = Path(__file__).with_name("task.schema.yaml")
 BINARY = "-binary"
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
-# The columns of a retrieved or perturbed table that are not texts.
-RESERVED = ("split", "index", "label", "original_label", "noisy")
 
 
 def load_task(
@@ -35,13 +36,13 @@ def load_task(
     file's content with defaults filled in, plus ``name``, ``base`` (the name without -binary),
     ``file`` and ``folder``. Raises MemlocError naming file, key, value and remedy.
     """
-    folders = [Path(folder) for folder in folders]
-    file = _find(name, folders)
+    places = [Path(folder) for folder in folders]
+    file = _find(name, places)
     binary = file is None and name.endswith(BINARY)
     if binary:
-        file = _find(name.removesuffix(BINARY), folders)
+        file = _find(name.removesuffix(BINARY), places)
     if file is None:
-        raise _unknown(name, folders)
+        raise _unknown(name, places)
     task = _parse(file)
     _check(task, file)
     task |= {"name": name, "base": file.stem, "file": str(file), "folder": str(file.parent)}
@@ -58,8 +59,7 @@ def task_names(folders: Iterable[str | Path]) -> list[str]:
 def task_params(task: Task) -> Task:
     """What decides a task's rows, for a rule's params: no absolute paths, keys sorted.
 
-    Labels for figures and the category are left out, so that renaming a task in figures
-    retrieves nothing anew.
+    The task's label in figures and its category are left out: a new label retrieves nothing anew.
     """
     left_out = ("folder", "file", "label", "category")
     kept = {key: value for key, value in task.items() if key not in left_out}
@@ -80,7 +80,7 @@ def is_local(task: Task) -> bool:
 
 
 def source_files(task: Task) -> list[tuple[str, str]]:
-    """(split, file) of a task's source, in one order however the task file orders its splits."""
+    """(split, file) of a task's source, sorted by split, so that the task file's order is free."""
     files = task["source"]["files"]
     return [(split, file) for split in sorted(files) for file in files[split]]
 
@@ -111,7 +111,10 @@ def splits_needed(task: Task) -> list[str]:
 
 
 def alternatives(column: str) -> list[str]:
-    """``"text|sentence"`` names one column by either name; the first is what we call it."""
+    """The names that a column may have in the source: ``"text|sentence"`` accepts either.
+
+    memloc's own tables use the first.
+    """
     return [part.strip() for part in column.split("|")]
 
 
@@ -135,7 +138,7 @@ def as_text(value: Any) -> str:
 
 
 def label_map(task: Task) -> dict[str, str]:
-    """Raw label (as text) to label name; a name not listed as a raw value stands for itself."""
+    """Raw label (as text) to label name. Unless `label_values` says otherwise, names stay."""
     raw = task.get("label_values", {})
     given = {as_text(value): name for name, values in raw.items() for value in values}
     own = {as_text(name): name for name in task["all_labels"]}
@@ -189,9 +192,11 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 def _check(task: Task, file: Path) -> None:
     """Check against the schema and what a schema can't say; fill in defaults."""
-    error = jsonschema.exceptions.best_match(_validator().iter_errors(task))
-    if error is not None:
-        raise MemlocError(_explain(error, file))
+    said = explain(
+        _validator().iter_errors(task), "workflow/memloc/study/task.schema.yaml", _special
+    )
+    if said is not None:
+        raise MemlocError(f"{file}: {said}.")
     source = task["source"]
     source["files"] = {
         split: [files] if isinstance(files, str) else list(files)
@@ -204,32 +209,14 @@ def _check(task: Task, file: Path) -> None:
         check(task, file)
 
 
-def _explain(error: jsonschema.ValidationError, file: Path) -> str:
-    key = ".".join(str(part) for part in error.absolute_path) or "the file"
-    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = list(error.schema.get("properties", {}))
-        odd = [name for name in error.instance if name not in known]
-        close = difflib.get_close_matches(str(odd[0]), known, n=1) if odd else []
-        hint = f"Did you mean `{close[0]}`?" if close else f"Known keys: {', '.join(known)}."
-        return f"{file}: unknown key {', '.join(map(repr, odd))} in {key}. {hint}"
-    if error.validator == "minItems" and key == "labels":
+def _special(fault: Fault, key: str) -> str | None:
+    """What is said of faults that only a task file can have."""
+    if fault.validator == "minItems" and key == "labels":
         return (
-            f"{file}: labels has {len(error.instance)} entries ({error.instance}); "
-            "classification needs at least two classes. List every label name."
+            f"labels has {len(fault.instance)} entries ({fault.instance}); "
+            "classification needs at least two classes. List every label name"
         )
-    if error.validator == "type" and isinstance(error.instance, bool):
-        return (
-            f"{file}: {key}: {error.message}. YAML reads an unquoted yes, no, true or false as a "
-            'truth value; write it in quotes: "yes".'
-        )
-    if error.validator == "uniqueItems":
-        twice = sorted({str(item) for item in error.instance if error.instance.count(item) > 1})
-        return f"{file}: {key} lists {', '.join(twice)} twice. Name each once."
-    meaning = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
-    remedy = (
-        f" Meaning of the key: {meaning}" if meaning else " See workflow/schemas/task.schema.yaml."
-    )
-    return f"{file}: {key}: {error.message}.{remedy}"
+    return None
 
 
 def _check_source(task: Task, file: Path) -> None:
@@ -352,8 +339,7 @@ def _hash(path: str, _changed: int, _size: int) -> str:
         parts = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
         lines = (f"{Path(part).relative_to(path)} {_hash(part, *_stamp(part))}" for part in parts)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256(path)
 
 
 def _sorted(value: Any) -> Any:

@@ -3,4 +3,6 @@
 A module of its own: what only reads a limit must not re-run when something else changes.
 """
 
-MEMORISED = 0.95  # a model that knows a smaller share of its noisy examples memorised them in part
+# A run that predicts fewer of its noisy labels has memorised in part only: where it memorises is
+# less certain, and what it never learnt counts as an error of every window.
+MEMORISED_SHARE = 0.95

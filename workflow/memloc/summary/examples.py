@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from memloc.errors import MemlocError
-from memloc.store.tables import read_tsv, write_tsv
+from memloc.store.tables import read_parquet, read_tsv, write_tsv
 
 NONE = "none"
 RUN_COLUMNS = ["index", "memorised", "length", "start", "single_layers", "share", "n_layers"]
@@ -123,7 +123,7 @@ def ranks(examples: pd.DataFrame) -> pd.DataFrame:
 
 def write_locations(examples: str | Path, memorised: str | Path, output: str | Path) -> None:
     """Write a run's examples.tsv from the two tables of its swapping job."""
-    found = locate(pd.read_parquet(examples), pd.read_parquet(memorised))
+    found = locate(read_parquet(examples), read_parquet(memorised))
     write_tsv(found, output, RUN_COLUMNS)
 
 

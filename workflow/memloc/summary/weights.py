@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from memloc.errors import MemlocError
-from memloc.localise.probes.weights import MEMORISED, probe_f1
+from memloc.localise.probes.weights import MEMORISED, f1_by_layer
 from memloc.localise.weights import mean_mcog, mean_weights, one_layer_maximum
 from memloc.store.tables import read_tsv, write_tsv
 from memloc.study.techniques import TECHNIQUES, Technique, known, with_options
@@ -95,7 +95,7 @@ def label_probes(groups: Groups) -> pd.DataFrame:
     frames = []
     for (task, model, name), seeds in groups.items():
         for labels, examples in LABEL_PROBES if name == "probing" else ():
-            found = pd.concat([probe_f1(frame, labels, examples) for frame in seeds.values()])
+            found = pd.concat([f1_by_layer(frame, labels, examples) for frame in seeds.values()])
             layers = found.groupby(level="layer")
             mean = pd.DataFrame({"f1": layers.mean(), "sd": layers.std(), "n_seeds": layers.size()})
             facts = dict(task=task, model=model, labels=labels, examples=examples)

@@ -1,9 +1,8 @@
 """One fine-tuning run from files to files: load, train, and put the checkpoints in place."""
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
-from memloc.machine.device import device_name, pick_device
-from memloc.models.load import (
-    checkpoint_digest,
-    freeze_all_but_head,
-    freeze_embeddings,
-    load_pretrained,
-    weights_hash,
-)
-from memloc.store.files import atomic, require_space, sha256, versions, write_json, write_provenance
+from memloc.machine.device import pick_device
+from memloc.models.layers import freeze_all_but_head, freeze_embeddings
+from memloc.models.load import checkpoint_digest, load_pretrained, weights_hash
+from memloc.models.run_record import RunRecord
+from memloc.store.files import atomic, require_space, write_json
+from memloc.store.provenance import provenance, sha256, versions, write_provenance
 from memloc.store.tables import COLUMNS, write_tsv
 from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
 
@@ -64,9 +60,8 @@ def fine_tune(
     `labels` is "original" (theta_O) or "perturbed" (theta_M1, theta_M2); without `train_layers`
     only the head is trained (theta_F).
     """
-    started = time.perf_counter()
-    device = pick_device()
-    computing = computing.on(device)
+    record = RunRecord(computing.precision)
+    computing = replace(computing, precision=record.precision)
     tokenizer = load_tokenizer(pretrained)
     corpus = read_corpus(data, labels, tokenizer, reading)
     model = load_pretrained(pretrained, reading.class_names, seed)
@@ -75,15 +70,21 @@ def fine_tune(
     identity = identity_of(data, pretrained, labels, reading, code)
     identity["trained"] = [name for name, p in model.named_parameters() if p.requires_grad]
     run = FineTuning(
-        model.to(device), corpus, recipe, computing, seed, places.scratch, identity, places.epochs
+        model.to(record.device),
+        corpus,
+        recipe,
+        computing,
+        seed,
+        places.scratch,
+        identity,
+        places.epochs,
     )
     require_room(run, places)
     run.run()
     facts = {
         "labels": labels,
         "reading": asdict(reading),
-        "device": device_name(device),
-        "seconds": time.perf_counter() - started,
+        **record.facts(),
     }
     write_results(run, tokenizer, places, facts)
     run.clear()
@@ -111,13 +112,15 @@ def write_results(
     facts: dict[str, Any],
     columns: Sequence[str] = COLUMNS["history"],
 ) -> None:
-    """Write what a finished run leaves: its history, and its checkpoints."""
+    """Write what a finished run leaves: its history, and its checkpoints.
+
+    `facts`: what else their records say, those of the RunRecord included.
+    """
     train, outcome = run.corpus.train, run.outcome
     facts = {
         **facts,
         "seed": run.seed,
         "recipe": asdict(run.recipe),
-        "precision": run.computing.precision,
         "n_train": len(train),
         "n_noisy": int(train.noisy.sum()),
         "n_cut": train.n_cut,
@@ -134,7 +137,7 @@ def write_results(
         run.load_epoch(epoch)
         _write_checkpoint(run.model, tokenizer, folder, written, facts | {"epoch": epoch})
     if places.record:
-        write_json(places.record, {"versions": versions(), **facts})
+        write_json(places.record, provenance(**facts))
 
 
 def read_corpus(

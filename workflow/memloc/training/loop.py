@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
-from memloc.machine.device import resolve_precision
 from memloc.models.predict import accuracy, macro_f1, predict_logits
 from memloc.seeds import derive
 from memloc.store.drafts import remove_scratch, settle
@@ -39,10 +38,6 @@ class Computing:
 
     precision: str
     evaluation_batch_size: int
-
-    def on(self, device: torch.device) -> "Computing":
-        """The same with the precision that "auto" means on a device."""
-        return replace(self, precision=resolve_precision(self.precision, device))
 
 
 @dataclass
@@ -227,7 +222,11 @@ class FineTuning:
         if epoch in self.keep_epochs:
             with atomic(self._kept(epoch)) as draft:
                 save_file(weights, draft)
-        moments = {name: p for stream in self.streams for name, p in stream.moments().items()}
+        moments = {
+            f"{stream.name}.{name}": moment
+            for stream in self.streams
+            for name, moment in stream.optimiser.moments().items()
+        }
         with atomic(self.scratch / "state", 3 * size) as draft:
             draft.mkdir()
             save_file(weights, draft / "weights.safetensors")
@@ -238,7 +237,7 @@ class FineTuning:
                     "identity": self.identity,
                     "history": self.outcome.history,
                     "memorised_epoch": self.outcome.memorised_epoch,
-                    "schedules": {s.name: s.schedule.state_dict() for s in self.streams},
+                    "schedules": {s.name: s.optimiser.schedule_state() for s in self.streams},
                 },
             )
 
@@ -255,7 +254,9 @@ class FineTuning:
         self._load_weights(load_file(folder / "weights.safetensors"))
         moments = load_file(folder / "optimizer.safetensors")
         for stream in self.streams:
-            stream.resume(moments, saved["schedules"][stream.name])
+            prefix = f"{stream.name}."
+            own = {k.removeprefix(prefix): v for k, v in moments.items() if k.startswith(prefix)}
+            stream.optimiser.resume(own, saved["schedules"][stream.name])
         self.outcome = Outcome(saved["history"], saved["memorised_epoch"])
         logger.info("resuming after epoch %d", len(self.outcome.history))
 

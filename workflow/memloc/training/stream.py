@@ -1,27 +1,15 @@
 """One task's part of a training run: its batches, the parameters it moves, how it moves them."""
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel, get_linear_schedule_with_warmup
+from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, collate
 from memloc.machine.device import autocast
 from memloc.seeds import derive
-
-
-@dataclass(frozen=True)
-class Optimisation:
-    """AdamW over so many epochs, with warm-up, linear decay and clipping by norm."""
-
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    warmup: float
-    weight_decay: float
-    clip_norm: float
+from memloc.training.optimiser import Optimisation, Optimiser
 
 
 @dataclass(frozen=True)
@@ -62,17 +50,7 @@ class Stream:
         self.name, self.model, self.corpus = name, model, corpus
         self.recipe, self.precision, self.seed = recipe, precision, seed
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        self.optimizer = torch.optim.AdamW(
-            self.trained.values(),
-            lr=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
-            fused=True,
-        )
-        self.steps = math.ceil(len(corpus.train) / recipe.batch_size)
-        total = self.steps * recipe.epochs
-        self.schedule = get_linear_schedule_with_warmup(
-            self.optimizer, int(recipe.warmup * total), total
-        )
+        self.optimiser = Optimiser(self.trained.values(), recipe, len(corpus.train))
 
     def order(self, epoch: int) -> tuple[torch.Tensor, ...]:
         """The rows of each of an epoch's batches, in an order of the epoch's own."""
@@ -88,33 +66,8 @@ class Stream:
         with autocast(self.precision, device):
             logits = self.model(**inputs).logits
         loss = nn.functional.cross_entropy(logits.float(), train.labels[rows].to(device))
-        self.optimizer.zero_grad()
+        self.optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm)
-        self.optimizer.step()
-        self.schedule.step()
+        self.optimiser.step()
         return loss.detach()
-
-    # --- partial state -----------------------------------------------------------------
-
-    def moments(self) -> dict[str, torch.Tensor]:
-        """The optimiser's state as flat tensors, whose names begin with the stream's."""
-        state = self.optimizer.state_dict()["state"]
-        return {
-            f"{self.name}.{i}.{key}": value
-            for i, slot in state.items()
-            for key, value in slot.items()
-        }
-
-    def resume(self, moments: dict[str, torch.Tensor], schedule: dict) -> None:
-        """Take up what `moments` and the schedule's state_dict held."""
-        self.schedule.load_state_dict(schedule)
-        content = self.optimizer.state_dict()
-        content["state"] = {}
-        for name, value in moments.items():
-            stream, slot, key = name.split(".")
-            if stream == self.name:
-                content["state"].setdefault(int(slot), {})[key] = value
-        for group, rate in zip(content["param_groups"], self.schedule.get_last_lr(), strict=True):
-            group["lr"] = rate
-        self.optimizer.load_state_dict(content)

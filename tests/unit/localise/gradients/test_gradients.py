@@ -23,7 +23,7 @@ from memloc.localise.gradients.variants import (
     variant_name,
     variant_table,
 )
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
 from tiny import FAMILIES, N_LAYERS, random_ids, tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")

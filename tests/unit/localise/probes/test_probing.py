@@ -11,14 +11,20 @@ from torch import nn
 
 from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
+from memloc.localise.probes.classifiers import (
+    UNKNOWN,
+    ProbeRecipe,
+    class_f1,
+    initial_weights,
+    probe_f1,
+)
 from memloc.localise.probes.probing import (
     Place,
     Probing,
     original_labels,
+    probe_split,
     probe_targets,
-    split_rows,
 )
-from memloc.localise.probes.stack import UNKNOWN, ProbeRecipe, class_f1, initial_weights, probe_f1
 from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_weights
 from memloc.seeds import derive
 
@@ -59,7 +65,7 @@ def places(states, layers=(0, 1, 2), source=MEMORISED):
 
 def plain_probe(targets, states, kind, seed, recipe=RECIPE):
     """The slow, obvious way: one probe as a plain module. Test predictions and best epoch."""
-    split, size = split_rows(targets, seed), targets.n_classes[kind]
+    split, size = probe_split(targets, seed), targets.n_classes[kind]
     model = nn.Sequential(
         nn.Linear(WIDTH, recipe.hidden), nn.GELU(),
         nn.Linear(recipe.hidden, recipe.hidden), nn.GELU(),
@@ -115,7 +121,7 @@ def test_together_equals_one_at_a_time(unknown):
     assert list(table) == COLUMNS and len(table) == 3 * 2 * (1 + 3 + 3)
     for layer in range(3):
         for seed in seeds:
-            test = split_rows(targets, seed)["test"]
+            test = probe_split(targets, seed)["test"]
             for kind in targets.kinds:
                 predicted, epoch, best = plain_probe(targets, states[layer], kind, seed)
                 rows = table.query("layer == @layer and probe_seed == @seed and kind == @kind")
@@ -191,7 +197,7 @@ def test_best_epoch_comes_after_the_threshold_and_f1_rises_with_signal():
 
 def test_split_shares_and_strata():
     targets, _ = data(n=1003)
-    split = split_rows(targets, 4)
+    split = probe_split(targets, 4)
     joint = torch.cat(list(split.values()))
     assert joint.sort().values.tolist() == list(range(1003))
     assert [len(rows) for rows in split.values()] == pytest.approx([702, 100, 201], abs=1)
@@ -201,7 +207,7 @@ def test_split_shares_and_strata():
             sizes = [int(stratum[rows].sum()) for rows in split.values()]
             shares = [share * int(stratum.sum()) for share in (0.7, 0.1, 0.2)]
             assert sizes == pytest.approx(shares, abs=2)
-    assert not torch.equal(split["test"], split_rows(targets, 5)["test"])
+    assert not torch.equal(split["test"], probe_split(targets, 5)["test"])
 
 
 def test_a_noise_class_absent_from_a_part_is_an_error():
@@ -211,7 +217,7 @@ def test_a_noise_class_absent_from_a_part_is_an_error():
     examples = Examples([[1]] * 40, targets.labels["perturbed"], noisy, torch.arange(40))
     poor = probe_targets(examples, targets.labels["original"], CLASSES)
     with pytest.raises(MemlocError, match="lacks noisy or clean examples"):
-        split_rows(poor, 1)
+        probe_split(poor, 1)
 
 
 def test_a_label_absent_from_a_part_is_said_and_scored(caplog):
@@ -221,7 +227,7 @@ def test_a_label_absent_from_a_part_is_said_and_scored(caplog):
     assert "no example whose perturbed label is class 3" in caplog.text
     plain, epoch, _ = plain_probe(targets, states[2], "original", 1)
     row = table.query("kind == 'original' and examples == 'all'").iloc[0]
-    test = split_rows(targets, 1)["test"]
+    test = probe_split(targets, 1)["test"]
     assert row["f1"] == pytest.approx(plain_f1(targets.labels["original"][test], plain, "original"))
     assert row["n_classes"] == CLASSES and row["best_epoch"] == epoch
 

@@ -22,22 +22,21 @@ from memloc.data.examples import Reading
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
-from memloc.localise.retrain.folded_layers import can_fold
 from memloc.localise.retrain.gather import gather_retrained
-from memloc.localise.retrain.group import GroupRun, Recipe, Setup
-from memloc.localise.retrain.retraining import Retraining, parse_windows, split_clean
+from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
+from memloc.localise.retrain.groups import WindowCost, group_windows
+from memloc.localise.retrain.layer_copies import can_fold
+from memloc.localise.retrain.retraining import Retraining, split_clean
 from memloc.localise.retrain.run import retrain_checkpoints
 from memloc.localise.retrain.variants import (
     SharedModel,
     WindowVariants,
-    first_tokens,
-    last_tokens,
     tail_names,
 )
 from memloc.localise.sweep import window_table
-from memloc.machine.memory import WindowCost, group_windows
 from memloc.models.layer_stack import LayerStack
-from memloc.models.load import find_layers
+from memloc.models.layers import find_layers
+from memloc.models.pooled_states import first_tokens, last_tokens
 from memloc.seeds import derive
 from memloc.store.files import read_json
 from memloc.windows import all_windows, window_name
@@ -45,7 +44,7 @@ from tiny import FAMILIES, N_LAYERS, VOCABULARY, random_ids, tiny_model
 
 SEED = 5
 TOLERANCE = 1e-4  # between windows side by side and one at a time, of losses and logits
-RECIPE = Recipe(
+RECIPE = RetrainingRecipe(
     epochs=2,
     learning_rate=1e-3,
     batch_size=4,
@@ -57,7 +56,7 @@ RECIPE = Recipe(
 
 
 def changed(**values):
-    return Recipe(**{**RECIPE.__dict__, **values})
+    return RetrainingRecipe(**{**RECIPE.__dict__, **values})
 
 
 def examples(rows=20, seed=3):
@@ -75,7 +74,7 @@ def models(family):
 
 
 def setup_of(model):
-    return Setup(SEED, model.config.pad_token_id, "float32")
+    return JobSettings(SEED, model.config.pad_token_id, "float32")
 
 
 def group(family, windows, recipe=RECIPE, folds=True):
@@ -90,7 +89,7 @@ def group(family, windows, recipe=RECIPE, folds=True):
 
 
 def logits_of(run):
-    inputs = collate(random_ids(7, seed=9), run.setup.pad_id)
+    inputs = collate(random_ids(7, seed=9), run.job.pad_id)
     run.shared.model.eval()
     with torch.no_grad():
         return run.variants.logits(inputs)
@@ -286,7 +285,7 @@ def test_only_own_layers_move_and_no_other_gradient_is_made(family):
 
 def retraining(tmp_path, family="bert", recipe=RECIPE, train=None, identity=None, **options):
     memorised, pretrained = models(family)
-    setup = Setup(SEED, memorised.config.pad_token_id, "float32", **options)
+    setup = JobSettings(SEED, memorised.config.pad_token_id, "float32", **options)
     return Retraining(
         memorised,
         pretrained,
@@ -445,21 +444,12 @@ def test_models_of_different_shape_are_refused(tmp_path):
             tiny_model("bert"),
             tiny_model("opt"),
             examples(),
-            Setup(1, 0, "float32"),
+            JobSettings(1, 0, "float32"),
             RECIPE,
             0,
             tmp_path,
             {},
         )
-
-
-def test_window_specifications():
-    assert parse_windows("all", 4) == all_windows(4)
-    assert parse_windows("from-3", 4) == [(3, 3), (3, 4)]
-    assert parse_windows("2-4", 4) == [(2, 4)]
-    for wrong in ("from-5", "from-0", "from-x", "3-5", "0-1", "4-3", "some", "from-"):
-        with pytest.raises(MemlocError, match="has 4 layers"):
-            parse_windows(wrong, 4)
 
 
 def test_as_many_clean_examples_are_held_out_as_are_noisy():

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, token_batches
 from memloc.errors import MemlocError
+from memloc.localise.clean import draw_clean
 from memloc.localise.gradients.variants import (
     CLEAN,
     COLUMNS,
@@ -27,8 +28,8 @@ from memloc.localise.gradients.variants import (
     variant_table,
 )
 from memloc.machine.device import autocast
-from memloc.models.load import check_compatible, find_layers
-from memloc.seeds import derive
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible
 
 logger = logging.getLogger(__name__)
 
@@ -69,18 +70,16 @@ def forgetting_gradients(
 
 def noisy_and_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
     """All noisy examples, and as many clean ones drawn by `seed` (all, where there are fewer)."""
-    noisy = train.noisy.nonzero().flatten()
-    clean = (~train.noisy).nonzero().flatten()
-    if not len(noisy) or not len(clean):
+    noisy, drawn, rest = draw_clean(train, seed, "gradients", "clean examples")
+    n_clean = len(drawn) + len(rest)
+    if not len(noisy) or not n_clean:
         raise MemlocError(
             f"forgetting gradients need noisy and clean training examples, and there are "
-            f"{len(noisy)} noisy and {len(clean)} clean ones; raise perturbation.ratio"
+            f"{len(noisy)} noisy and {n_clean} clean ones; raise perturbation.ratio"
         )
-    if len(clean) < len(noisy):
-        logger.warning("only %d clean examples against %d noisy ones", len(clean), len(noisy))
-    generator = torch.Generator().manual_seed(derive(seed, "gradients", "clean examples"))
-    drawn = torch.randperm(len(clean), generator=generator)[: len(noisy)].sort().values
-    return train.select(noisy), train.select(clean[drawn])
+    if n_clean < len(noisy):
+        logger.warning("only %d clean examples against %d noisy ones", n_clean, len(noisy))
+    return train.select(noisy), train.select(drawn)
 
 
 def gradient_norms(

@@ -1,69 +1,50 @@
 """Forgetting gradients from checkpoints on disk to a table on disk."""
 
 import logging
-import time
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-from memloc.data.examples import Reading, check_pair, noisy_training
+from memloc.data.examples import Reading, noisy_training
 from memloc.localise.gradients.gradients import forgetting_gradients
 from memloc.localise.gradients.variants import COLUMNS, NORM_COLUMNS, gradient_weights
-from memloc.machine.device import device_name, pick_device, resolve_precision
 from memloc.models.load import load_finetuned
-from memloc.store.files import write_provenance
+from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
 
 
-def gradient_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
-    frozen: str | Path,
-    table: str | Path,
-    norms: str | Path,
-    reading: Reading,
-    objective: str,
+def run(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
     batch_tokens: int,
-    precision: str,
-    seed: int,
 ) -> None:
-    """Write gradients.tsv (`table`), and the `norms` behind it, from theta_M1 (`memorised`) and
-    theta_F (`frozen`).
+    """Write gradients.tsv (`table`), and the `norms` behind it.
 
-    Clean examples, as many as there are noisy ones, are drawn from `seed`.
+    inputs: data, theta_M1, theta_F. settings: reading; objective, "loss" or "logit"; precision;
+    seed, which draws as many clean examples as there are noisy ones.
     """
-    started = time.perf_counter()
-    device = pick_device()
-    precision = resolve_precision(precision, device)
-    check_pair([memorised, frozen])
-    train, pad_id = noisy_training(data, memorised, reading)
-    frame, values = forgetting_gradients(
-        load_finetuned(memorised).to(device),
-        load_finetuned(frozen).to(device),
+    record = RunRecord(settings["precision"], [inputs["theta_M1"], inputs["theta_F"]])
+    reading = Reading(**settings["reading"])
+    train, pad_id = noisy_training(inputs["data"], inputs["theta_M1"], reading)
+    table, norms = forgetting_gradients(
+        load_finetuned(inputs["theta_M1"]).to(record.device),
+        load_finetuned(inputs["theta_F"]).to(record.device),
         train,
         pad_id,
         batch_tokens,
-        precision,
-        objective,
-        seed,
+        record.precision,
+        settings["objective"],
+        settings["seed"],
     )
-    write_tsv(values, norms, NORM_COLUMNS)
-    write_tsv(frame, table, COLUMNS)
-    write_provenance(
-        table,
-        reading=asdict(reading),
-        objective=objective,
-        batch_tokens=batch_tokens,
-        precision=precision,
-        seed=seed,
-        device=device_name(device),
-        seconds=time.perf_counter() - started,
-    )
-    weights = gradient_weights(frame)["weight"]
+    write_tsv(norms, outputs["norms"], NORM_COLUMNS)
+    write_tsv(table, outputs["table"], COLUMNS)
+    record.write(outputs["table"], **settings, batch_tokens=batch_tokens)
+    weights = gradient_weights(table)["weight"]
     logger.info(
         "%d noisy and %d clean examples; layer weights %s",
-        frame["n_noisy"].iloc[0],
-        frame["n_clean"].iloc[0],
+        table["n_noisy"].iloc[0],
+        table["n_clean"].iloc[0],
         " ".join(f"{weight:.3f}" for weight in weights),
     )

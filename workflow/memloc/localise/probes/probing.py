@@ -19,11 +19,12 @@ import torch
 
 from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
-from memloc.localise.probes.stack import UNKNOWN, ProbeRecipe, ProbeStack, probe_f1
+from memloc.localise.probes.classifiers import UNKNOWN, ProbeRecipe, ProbeStack, probe_f1
 from memloc.localise.probes.weights import COLUMNS
 from memloc.machine.memory import free_on_gpu
 from memloc.progress import progress
 from memloc.seeds import derive
+from memloc.store.tables import read_parquet
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def original_labels(
     path: str | Path, index: torch.Tensor, class_names: Sequence[str]
 ) -> torch.Tensor:
     """Original class ids (n,) of the rows `index` of a perturbed.parquet; UNKNOWN where null."""
-    frame = pd.read_parquet(path, columns=["index", "original_label"]).set_index("index")
+    frame = read_parquet(path, ["index", "original_label"]).set_index("index")
     names = frame.loc[index.tolist(), "original_label"]
     class_ids = {name: i for i, name in enumerate(class_names)}
     strange = sorted(set(names.dropna()) - set(class_ids))
@@ -84,7 +85,7 @@ def original_labels(
     return torch.tensor([class_ids.get(name, UNKNOWN) for name in names])
 
 
-def split_rows(targets: Targets, seed: int) -> dict[str, torch.Tensor]:
+def probe_split(targets: Targets, seed: int) -> dict[str, torch.Tensor]:
     """Rows of the train (70 %), validation (10 %) and test (20 %) part, shuffled by `seed`.
 
     Stratified by noisy x perturbed label: rows in the order of strata, and at random within,
@@ -148,7 +149,7 @@ class Probing:
                 f"must be less than probing.epochs {recipe.epochs}"
             )
         self.targets, self.seeds, self.recipe, self.device = targets, list(seeds), recipe, device
-        splits = [split_rows(targets, seed) for seed in self.seeds]
+        splits = [probe_split(targets, seed) for seed in self.seeds]
         self.rows = {part: torch.stack([split[part] for split in splits]) for part in PARTS}
         self.labels = {part: self._labels(self.rows[part]).to(device) for part in PARTS}
         self.example_weights = self._example_weights().to(device)

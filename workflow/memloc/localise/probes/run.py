@@ -1,76 +1,59 @@
 """Probing from checkpoints on disk to a table on disk."""
 
 import logging
-import time
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-import torch
-from transformers import PreTrainedModel
-
-from memloc.data.examples import Reading, check_pair, noisy_training
-from memloc.data.tokens import Examples
+from memloc.data.examples import Reading, noisy_training
+from memloc.localise.probes.classifiers import ProbeRecipe
 from memloc.localise.probes.probing import Place, Probing, original_labels, probe_targets
-from memloc.localise.probes.stack import ProbeRecipe
 from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_weights
-from memloc.machine.device import device_name, pick_device, resolve_precision
-from memloc.models.load import check_compatible, find_layers, load_finetuned
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned
 from memloc.models.pooled_states import pooled_states, room_for_states
-from memloc.store.files import write_provenance
+from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
 
 
-def probe_checkpoints(
-    data: str | Path,
-    memorised: str | Path,
-    frozen: str | Path,
-    table: str | Path,
-    reading: Reading,
-    recipe: ProbeRecipe,
-    seeds: list[int],
-    states: str,
+def run(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
     batch_tokens: int,
-    precision: str,
 ) -> None:
-    """Write probes.tsv: probes of every layer of theta_M2 (`memorised`), and of layer 1 of
-    theta_F (`frozen`). `states` is the type that hidden states are kept in."""
-    started = time.perf_counter()
-    device = pick_device()
-    precision = resolve_precision(precision, device)
-    check_pair([memorised, frozen])
-    train, pad_id = noisy_training(data, memorised, reading)
-    original = original_labels(data, train.index, reading.class_names)
+    """Write probes.tsv (`table`): probes of every layer of theta_M2, and of layer 1 of theta_F.
+
+    inputs: data, theta_M2, theta_F. settings: reading; recipe, the fields of ProbeRecipe; seeds of
+    the probes; states, the type that hidden states are kept in; precision.
+    """
+    record = RunRecord(settings["precision"], [inputs["theta_M2"], inputs["theta_F"]])
+    reading = Reading(**settings["reading"])
+    train, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
+    original = original_labels(inputs["data"], train.index, reading.class_names)
     targets = probe_targets(train, original, len(reading.class_names))
-    probing = Probing(targets, seeds, recipe, device)
-    model, baseline = load_finetuned(memorised), load_finetuned(frozen)
+    recipe = ProbeRecipe(**settings["recipe"])
+    probing = Probing(targets, settings["seeds"], recipe, record.device)
+    model, baseline = load_finetuned(inputs["theta_M2"]), load_finetuned(inputs["theta_F"])
     check_compatible(model, baseline, "probing")
-    n_layers, width = len(find_layers(model)), model.config.hidden_size
+    n_layers, size = len(find_layers(model)), (len(train), model.config.hidden_size)
     with (
-        room_for_states(n_layers + 1, len(train), width, states) as ours,
-        room_for_states(2, len(train), width, states) as theirs,
+        room_for_states(n_layers + 1, *size, settings["states"]) as ours,
+        room_for_states(2, *size, settings["states"]) as theirs,
     ):
         for source, room in ((model, ours), (baseline, theirs)):
-            _read_states(source, room, train, pad_id, batch_tokens, precision, device)
-        logger.info(
-            "hidden states of %d examples read in %.1f s", len(train), time.perf_counter() - started
-        )
+            source.to(record.device)
+            pooled_states(source, train, pad_id, batch_tokens, record.precision, room)
+            source.to("cpu")  # probes have the device to themselves
+        logger.info("hidden states of %d examples read in %.1f s", len(train), record.seconds)
         del model, baseline, source
         places = [Place(MEMORISED, layer, ours[layer]) for layer in range(n_layers + 1)]
         frame = probing.run([*places, Place(FROZEN, 1, theirs[1])])
-    write_tsv(frame, table, COLUMNS)
-    write_provenance(
-        table,
-        reading=asdict(reading),
-        recipe=asdict(recipe),
-        probe_seeds=seeds,
-        states=states,
-        batch_tokens=batch_tokens,
-        precision=precision,
-        device=device_name(device),
-        seconds=time.perf_counter() - started,
-    )
+    write_tsv(frame, outputs["table"], COLUMNS)
+    chosen = {key: value for key, value in settings.items() if key != "seeds"}
+    seeds = {"probe_seeds": settings["seeds"]}
+    record.write(outputs["table"], **chosen, **seeds, batch_tokens=batch_tokens)
     weights = probe_weights(frame)["weight"]
     logger.info(
         "%d examples, %d probes; layer weights %s",
@@ -78,16 +61,3 @@ def probe_checkpoints(
         len(frame.drop_duplicates(["kind", "source", "probe_seed", "layer"])),
         " ".join(f"{weight:.3f}" for weight in weights),
     )
-
-
-def _read_states(
-    model: PreTrainedModel,
-    room: torch.Tensor,
-    train: Examples,
-    pad_id: int,
-    batch_tokens: int,
-    precision: str,
-    device: torch.device,
-) -> None:
-    pooled_states(model.to(device), train, pad_id, batch_tokens, precision, room)
-    model.to("cpu")  # probes have the device to themselves

@@ -16,7 +16,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def probe_f1(
+def f1_by_layer(
     table: pd.DataFrame, kind: str, examples: str = "all", source: str = MEMORISED
 ) -> pd.Series:
     """Mean F1 over probe seeds by layer, of one kind of probe on one part of the test examples."""
@@ -31,8 +31,8 @@ def probe_weights(table: pd.DataFrame) -> pd.DataFrame:
     layer l - 1 to l, floored at 0; layer 1 is compared with layer 1 of theta_F. The mean comes
     first, for flooring each seed's rises would turn their noise into weight.
     """
-    ours = probe_f1(table, "noise")
-    frozen = probe_f1(table, "noise", source=FROZEN)
+    ours = f1_by_layer(table, "noise")
+    frozen = f1_by_layer(table, "noise", source=FROZEN)
     n_layers = int(ours.index.max()) if len(ours) else 0
     if n_layers < 1 or list(ours.index) != list(range(n_layers + 1)) or 1 not in frozen.index:
         raise MemlocError(

@@ -9,8 +9,7 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.localise.weights import normalise
-from memloc.store.files import atomic
-from memloc.store.tables import COLUMNS, read_tsv, write_tsv
+from memloc.store.tables import COLUMNS, read_parquet, read_tsv, write_parquet, write_tsv
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ def gather_retrained(
     frame["noisy_error_normalised"] = normalise(frame)
     if frame["noisy_error_normalised"].isna().all():
         logger.warning("%s: the window of all layers has no error: not normalised", table)
-    parts = [pd.read_parquet(path) for path in examples]
+    parts = [read_parquet(path) for path in examples]
     for path, part in zip(examples, parts, strict=True):
         if not part["index"].equals(parts[0]["index"]):
             raise MemlocError(
@@ -38,6 +37,5 @@ def gather_retrained(
             )
     names = [f"{row.start}-{row.end}" for row in frame.itertuples()]
     whole = reduce(lambda left, right: left.merge(right, on="index"), parts)
-    with atomic(example_table) as draft:
-        whole[["index", *names]].to_parquet(draft, index=False)
+    write_parquet(whole[["index", *names]], example_table)
     write_tsv(frame, table, COLUMNS["windows"])

@@ -1,13 +1,11 @@
 """One group of windows, retrained side by side."""
 
 import logging
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import get_linear_schedule_with_warmup
 
 from memloc.data.tokens import Examples, collate, token_batches
 from memloc.errors import MemlocError
@@ -16,7 +14,7 @@ from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.machine.device import autocast
 from memloc.progress import progress
 from memloc.seeds import derive
-from memloc.training.stream import Optimisation
+from memloc.training.optimiser import Optimisation, Optimiser
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -25,7 +23,7 @@ TOKENS_AT_ONCE = 32_768  # padded tokens of all windows together when evaluating
 
 
 @dataclass(frozen=True)
-class Recipe(Optimisation):
+class RetrainingRecipe(Optimisation):
     """How windows are retrained; the fields are config.yaml's `retraining`.
 
     train_head: final norm, pooler and head are trained too (the authors' code), not frozen.
@@ -35,7 +33,7 @@ class Recipe(Optimisation):
 
 
 @dataclass(frozen=True)
-class Setup:
+class JobSettings:
     """seed: order of examples and dropout; memory_mb: what the job may use on a CPU."""
 
     seed: int
@@ -53,27 +51,18 @@ class GroupRun:
         initial: nn.ModuleList,
         windows: list[Window],
         clean: Examples,
-        setup: Setup,
-        recipe: Recipe,
+        job: JobSettings,
+        recipe: RetrainingRecipe,
     ):
-        self.shared, self.clean, self.setup, self.recipe = shared, clean, setup, recipe
+        self.shared, self.clean, self.job, self.recipe = shared, clean, job, recipe
         self.variants = WindowVariants(shared, initial, windows)
         self.stacks = self.variants.parameters()
-        self.optimizer = torch.optim.AdamW(
-            self.stacks.values(),
-            lr=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
-            fused=True,
-        )
-        self.steps = math.ceil(len(clean) / recipe.batch_size)
-        total = self.steps * recipe.epochs
-        self.schedule = get_linear_schedule_with_warmup(
-            self.optimizer, int(recipe.warmup * total), total
-        )
+        self.optimiser = Optimiser(self.stacks.values(), recipe, len(clean))
+        self.steps = self.optimiser.steps
 
     def train(self, store: Store, after_epoch: Callable[[int], None]) -> None:
         """Train what `store` doesn't already hold of the epochs, saving after each."""
-        first = store.load(self.variants.windows, self.stacks, self.optimizer, self.schedule)
+        first = store.load(self.variants.windows, self.stacks, self.optimiser)
         for epoch in range(first + 1, self.recipe.epochs + 1):
             losses = self._train_epoch(epoch)
             logger.info(
@@ -85,7 +74,7 @@ class GroupRun:
                 losses.min(),
                 losses.max(),
             )
-            store.save(epoch, self.variants.windows, self.stacks, self.optimizer, self.schedule)
+            store.save(epoch, self.variants.windows, self.stacks, self.optimiser)
             after_epoch(epoch)
 
     @torch.no_grad()
@@ -94,9 +83,9 @@ class GroupRun:
         device, windows = self.shared.model.device, self.variants.windows
         kept = torch.zeros(len(examples), len(windows), dtype=torch.bool)
         tokens, described = TOKENS_AT_ONCE // len(windows), f"{self._name()}: evaluating"
-        batches = token_batches(examples, tokens, self.setup.pad_id, device, described)
+        batches = token_batches(examples, tokens, self.job.pad_id, device, described)
         for rows, inputs in batches:
-            with autocast(self.setup.precision, device):
+            with autocast(self.job.precision, device):
                 predicted = self.variants.logits(inputs).argmax(-1)
             kept[rows] = predicted.T.cpu() == examples.labels[rows, None]
         return kept
@@ -107,9 +96,7 @@ class GroupRun:
 
     def _train_epoch(self, epoch: int) -> torch.Tensor:
         """Each window's mean loss (windows,) over the epoch's steps."""
-        generator = torch.Generator().manual_seed(
-            derive(self.setup.seed, "retraining order", epoch)
-        )
+        generator = torch.Generator().manual_seed(derive(self.job.seed, "retraining order", epoch))
         order = torch.randperm(len(self.clean), generator=generator)
         losses = torch.zeros(self.steps, len(self.variants.windows), device=self._device)
         self.shared.model.train()
@@ -130,20 +117,19 @@ class GroupRun:
     def step(self, rows: torch.Tensor) -> torch.Tensor:
         """One step of every window on the clean examples at `rows`; the losses (windows,)."""
         inputs = collate(
-            [self.clean.ids[row] for row in rows.tolist()], self.setup.pad_id, self._device
+            [self.clean.ids[row] for row in rows.tolist()], self.job.pad_id, self._device
         )
-        with autocast(self.setup.precision, self._device):
+        with autocast(self.job.precision, self._device):
             logits = self.variants.logits(inputs)
         labels = self.clean.labels[rows].to(self._device)
         losses = nn.functional.cross_entropy(
             logits.flatten(0, 1), labels.repeat(len(logits)), reduction="none"
         )
         losses = losses.unflatten(0, (len(logits), -1)).mean(1)
-        self.optimizer.zero_grad()
+        self.optimiser.zero_grad()
         losses.sum().backward()  # a window's own loss alone reaches its own weights
         self._clip()
-        self.optimizer.step()
-        self.schedule.step()
+        self.optimiser.step()
         return losses.detach()
 
     def _clip(self) -> None:
@@ -162,6 +148,6 @@ class GroupRun:
             raise MemlocError(
                 f"window {window_name(self.variants.windows[column])}: retraining loss became "
                 f"{losses[step, column].item()} in epoch {epoch}, step {step + 1} of {self.steps} "
-                f"(learning_rate {self.recipe.learning_rate:g}, precision {self.setup.precision}); "
+                f"(learning_rate {self.recipe.learning_rate:g}, precision {self.job.precision}); "
                 "lower retraining.learning_rate or use float32"
             )

@@ -20,45 +20,20 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
-from memloc.localise.retrain.group import GroupRun, Recipe, Setup
+from memloc.localise.clean import draw_clean
+from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
+from memloc.localise.retrain.groups import WindowCost, budget_bytes, group_windows, kept_bytes
 from memloc.localise.retrain.store import Store
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.sweep import per_example, window_table
 from memloc.machine.device import autocast
-from memloc.machine.memory import (
-    WindowCost,
-    budget_bytes,
-    group_windows,
-    is_out_of_memory,
-    kept_bytes,
-    release,
-    reuse_memory,
-)
-from memloc.models.load import check_compatible, find_layers, layer_parameter_count
+from memloc.machine.memory import is_out_of_memory, release, reuse_memory
+from memloc.models.layers import find_layers, layer_parameter_count
+from memloc.models.load import check_compatible
 from memloc.models.predict import memorised_share
-from memloc.seeds import derive
-from memloc.windows import Window, all_windows, parse_window, window_name
+from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
-
-
-def parse_windows(spec: str, n_layers: int) -> list[Window]:
-    """The windows a file name asks for: "all", "from-S" (those that start at S) or "S-E".
-
-    Raises MemlocError when the model has no such window.
-    """
-    windows = all_windows(n_layers)
-    if spec == "all":
-        return windows
-    if spec.startswith("from-"):
-        chosen = [window for window in windows if f"from-{window[0]}" == spec]
-        if chosen:
-            return chosen
-        raise MemlocError(
-            f"windows {spec!r}: expected from-START with START in 1..{n_layers} "
-            f"(the model has {n_layers} layers)"
-        )
-    return [parse_window(spec, n_layers)]
 
 
 def split_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
@@ -66,19 +41,15 @@ def split_clean(train: Examples, seed: int) -> tuple[Examples, Examples]:
 
     `seed` draws the held-out clean examples. Raises MemlocError when none is left to train on.
     """
-    noisy, clean = train.noisy.nonzero().flatten(), (~train.noisy).nonzero().flatten()
-    if len(clean) <= len(noisy):
+    noisy, held_out, rest = draw_clean(train, seed, "retraining held out")
+    if not len(rest):
+        n_clean = len(train) - len(noisy)
         raise MemlocError(
-            f"layer retraining: {len(clean)} clean examples, of which {len(noisy)} (as many as "
+            f"layer retraining: {n_clean} clean examples, of which {len(noisy)} (as many as "
             "there are noisy ones) are held out: none is left to retrain on; lower "
             "perturbation.ratio"
         )
-    generator = torch.Generator().manual_seed(derive(seed, "retraining held out"))
-    shuffled = clean[torch.randperm(len(clean), generator=generator)]
-    held_out, rest = shuffled[: len(noisy)], shuffled[len(noisy) :]
-    return train.select(rest.sort().values), train.select(
-        torch.cat([noisy, held_out]).sort().values
-    )
+    return train.select(rest), train.select(torch.cat([noisy, held_out]).sort().values)
 
 
 @dataclass(frozen=True)
@@ -104,24 +75,24 @@ class Retraining:
         memorised: PreTrainedModel,
         pretrained: PreTrainedModel,
         train: Examples,
-        setup: Setup,
-        recipe: Recipe,
+        job: JobSettings,
+        recipe: RetrainingRecipe,
         heldout_seed: int,
         scratch: str | Path,
         identity: dict[str, Any],
     ):
         check_compatible(memorised, pretrained, "layer retraining")
-        self.setup, self.recipe = setup, recipe
+        self.job, self.recipe = job, recipe
         self.clean, self.evaluated = split_clean(train, heldout_seed)
-        self.shared = SharedModel(memorised, recipe.train_head, setup.seed)
+        self.shared = SharedModel(memorised, recipe.train_head, job.seed)
         self.initial: nn.ModuleList = find_layers(pretrained)
         self.store = Store(
             scratch,
             {
                 **identity,
                 "recipe": asdict(recipe),
-                "precision": setup.precision,
-                "seed": setup.seed,
+                "precision": job.precision,
+                "seed": job.seed,
                 "heldout_seed": heldout_seed,
                 "device": memorised.device.type,
             },
@@ -169,7 +140,7 @@ class Retraining:
                 "layer retraining: there are no noisy examples, so no memorisation error; "
                 "raise perturbation.ratio"
             )
-        pad_id, precision = self.setup.pad_id, self.setup.precision
+        pad_id, precision = self.job.pad_id, self.job.precision
         return memorised_share(self.shared.model, self.evaluated, pad_id, 64, precision)
 
     # --- groups that fit ---------------------------------------------------------------
@@ -191,13 +162,13 @@ class Retraining:
         return ([begun] if begun else []) + groups
 
     def _budget(self) -> float:
-        return budget_bytes(self.shared.model.device, self.setup.memory_mb)
+        return budget_bytes(self.shared.model.device, self.job.memory_mb)
 
     def _cost(self) -> WindowCost:
         """What a window costs, measured on the longest batch there will be."""
         longest = sorted(self.clean.ids, key=len)[-self.recipe.batch_size :]
-        inputs = collate(longest, self.setup.pad_id, self.shared.model.device)
-        with autocast(self.setup.precision, self.shared.model.device):
+        inputs = collate(longest, self.job.pad_id, self.shared.model.device)
+        with autocast(self.job.precision, self.shared.model.device):
             cost = measure_cost(self.shared, self.initial, inputs)
         logger.info(
             "a layer of a window takes %.1f MB to train and %.1f MB of activations",
@@ -210,7 +181,7 @@ class Retraining:
         """Retrain one group and store its results; False when the device's memory ran out."""
         device = self.shared.model.device
         try:
-            run = GroupRun(self.shared, self.initial, group, self.clean, self.setup, self.recipe)
+            run = GroupRun(self.shared, self.initial, group, self.clean, self.job, self.recipe)
             run.train(self.store, after_epoch)
             kept = run.kept(self.evaluated)
         except (RuntimeError, MemoryError) as error:

@@ -1,23 +1,18 @@
 """Layer retraining from checkpoints on disk to tables on disk."""
 
 import logging
-import time
 from dataclasses import asdict
 from pathlib import Path
 
-from memloc.data.examples import Reading, check_pair, noisy_training
-from memloc.localise.retrain.group import Recipe, Setup
-from memloc.localise.retrain.retraining import Retraining, parse_windows
-from memloc.machine.device import device_name, pick_device, resolve_precision
-from memloc.models.load import (
-    checkpoint_digest,
-    find_layers,
-    load_finetuned,
-    load_pretrained,
-    weights_hash,
-)
-from memloc.store.files import atomic, sha256, versions, write_provenance
-from memloc.store.tables import COLUMNS, write_tsv
+from memloc.data.examples import Reading, noisy_training
+from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
+from memloc.localise.retrain.retraining import Retraining
+from memloc.models.layers import find_layers
+from memloc.models.load import checkpoint_digest, load_finetuned, load_pretrained, weights_hash
+from memloc.models.run_record import RunRecord
+from memloc.store.provenance import sha256, versions
+from memloc.store.tables import COLUMNS, write_parquet, write_tsv
+from memloc.windows import parse_windows
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +26,7 @@ def retrain_checkpoints(
     scratch: str | Path,
     windows: str,
     reading: Reading,
-    recipe: Recipe,
+    recipe: RetrainingRecipe,
     precision: str,
     seed: int,
     heldout_seed: int,
@@ -39,18 +34,15 @@ def retrain_checkpoints(
     code: str,
 ) -> None:
     """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables."""
-    started = time.perf_counter()
-    device = pick_device()
-    precision = resolve_precision(precision, device)
-    check_pair([memorised, pretrained])
+    record = RunRecord(precision, [memorised, pretrained])
     model = load_finetuned(memorised)
     chosen = parse_windows(windows, len(find_layers(model)))
     training, pad_id = noisy_training(data, memorised, reading)
     job = Retraining(
-        model.to(device),
-        load_pretrained(pretrained, reading.class_names, seed).to(device),
+        model.to(record.device),
+        load_pretrained(pretrained, reading.class_names, seed).to(record.device),
         training,
-        Setup(seed, pad_id, precision, memory_mb),
+        JobSettings(seed, pad_id, record.precision, memory_mb),
         recipe,
         heldout_seed,
         scratch,
@@ -64,21 +56,17 @@ def retrain_checkpoints(
         },
     )
     result = job.run(chosen)
-    with atomic(examples) as draft:
-        result.examples.to_parquet(draft, index=False)
+    write_parquet(result.examples, examples)
     write_tsv(result.table, table, COLUMNS["windows"])
-    write_provenance(
+    record.write(
         table,
         windows=windows,
         reading=asdict(reading),
         recipe=asdict(recipe),
-        precision=precision,
         seed=seed,
         heldout_seed=heldout_seed,
-        device=device_name(device),
         n_trained_on=len(job.clean),
         **result.facts,
-        seconds=time.perf_counter() - started,
     )
     logger.info(
         "%d windows retrained on %d examples; noisy error %.3f to %.3f, mean clean error %.4f",

@@ -18,6 +18,7 @@ from memloc.store.files import (
     readable,
     write_json,
 )
+from memloc.training.optimiser import Optimiser
 from memloc.windows import Window, window_name
 
 logger = logging.getLogger(__name__)
@@ -67,26 +68,20 @@ class Store:
         epoch: int,
         windows: Sequence[Window],
         stacks: Mapping[str, torch.Tensor],
-        optimizer: torch.optim.Optimizer,
-        schedule: torch.optim.lr_scheduler.LRScheduler,
+        optimiser: Optimiser,
     ) -> None:
         """Save a group after an epoch; a full disk costs the safety net, not the run."""
         needed = 3.1 * sum(stack.nbytes for stack in stacks.values())
         if shutil.disk_usage(self.folder).free < 2 * needed:
             self._unsaved(needed)
             return
-        moments = {
-            f"{number}.{key}": value
-            for number, slot in optimizer.state_dict()["state"].items()
-            for key, value in slot.items()
-        }
         names = [window_name(window) for window in windows]
-        facts = {"windows": names, "epoch": epoch, "schedule": schedule.state_dict()}
+        facts = {"windows": names, "epoch": epoch, "schedule": optimiser.schedule_state()}
         try:
             with atomic(self.folder / "group") as draft:
                 draft.mkdir()
                 save_file({name: s.detach() for name, s in stacks.items()}, draft / "w.safetensors")
-                save_file(moments, draft / "m.safetensors")
+                save_file(optimiser.moments(), draft / "m.safetensors")
                 write_json(draft / "state.json", facts)
         except DiskFull:  # others filled it meanwhile
             self._unsaved(needed)
@@ -104,8 +99,7 @@ class Store:
         self,
         windows: Sequence[Window],
         stacks: Mapping[str, torch.Tensor],
-        optimizer: torch.optim.Optimizer,
-        schedule: torch.optim.lr_scheduler.LRScheduler,
+        optimiser: Optimiser,
     ) -> int:
         """Put the saved state of these very windows in place; the epochs done (0: none)."""
         if self.begun() != list(windows):
@@ -116,15 +110,7 @@ class Store:
         with torch.no_grad():
             for name, stack in stacks.items():
                 stack.copy_(saved[name])
-        schedule.load_state_dict(facts["schedule"])
-        content = optimizer.state_dict()
-        content["state"] = {}
-        for name, value in load_file(group / "m.safetensors").items():
-            number, _, key = name.partition(".")
-            content["state"].setdefault(int(number), {})[key] = value
-        for part, rate in zip(content["param_groups"], schedule.get_last_lr(), strict=True):
-            part["lr"] = rate
-        optimizer.load_state_dict(content)
+        optimiser.resume(load_file(group / "m.safetensors"), facts["schedule"])
         logger.info("resuming %d window(s) after epoch %d", len(windows), facts["epoch"])
         return facts["epoch"]
 

@@ -15,10 +15,11 @@ from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
-from memloc.localise.retrain.folded import Folded, Unfoldable
-from memloc.localise.retrain.folded_layers import can_fold, can_pick, run_folded, run_mapped, wave
+from memloc.localise.retrain.folding import Folded, Unfoldable
+from memloc.localise.retrain.layer_copies import can_fold, can_pick, run_folded, run_mapped
 from memloc.models.layer_stack import Entry, LayerStack
-from memloc.models.load import find_layers, freeze_embeddings, toy_inputs
+from memloc.models.layers import find_layers, freeze_embeddings
+from memloc.models.pooled_states import TokensOf, pooled_tokens
 from memloc.windows import Window
 
 logger = logging.getLogger(__name__)
@@ -42,36 +43,17 @@ class SharedModel:
             logger.warning("layers of %s can't be folded: using vmap", type(model).__name__)
         self.read = self._tokens_read() if self.folds else None
 
-    def _tokens_read(self) -> Callable[[dict[str, Tensor]], Tensor] | None:
-        """Which tokens' last states make the logits: each row's first or last, or None: unknown.
-
-        Layer L has to be whole for those alone. Seen in the gradient of a toy batch's logits.
-        """
-        inputs = toy_inputs(self.model, rows=3)
-        entry = self.stack.enter(inputs)
-        with torch.enable_grad():
-            hidden = (entry.hidden + wave(entry.hidden)).requires_grad_()
-            (gradient,) = torch.autograd.grad(self.stack.leave(hidden, entry).sum(), hidden)
-        read = (gradient != 0).any(-1).flatten().nonzero().flatten()
-        for where in (first_tokens, last_tokens):
-            if torch.equal(read, where(inputs)) and can_pick(self.stack, where):
-                return where
-        return None
+    def _tokens_read(self) -> TokensOf | None:
+        """Which tokens' last states make the logits; None: layer L has to be whole for all."""
+        try:
+            tokens_of = pooled_tokens(self.model)
+        except MemlocError:
+            return None
+        return tokens_of if can_pick(self.stack, tokens_of) else None
 
     @property
     def n_layers(self) -> int:
         return len(self.stack.layers)
-
-
-def first_tokens(inputs: dict[str, Tensor]) -> Tensor:
-    """Numbers of each row's first token in the flattened (rows, tokens)."""
-    rows, tokens = inputs["input_ids"].shape
-    return torch.arange(rows, device=inputs["input_ids"].device) * tokens
-
-
-def last_tokens(inputs: dict[str, Tensor]) -> Tensor:
-    """Numbers of each row's last real token in the flattened (rows, tokens)."""
-    return first_tokens(inputs) + inputs["attention_mask"].sum(1) - 1
 
 
 def tail_names(model: PreTrainedModel) -> list[str]:

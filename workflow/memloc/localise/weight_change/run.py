@@ -1,8 +1,8 @@
 """Weight changes of layers, from checkpoints on disk to a table on disk."""
 
 import logging
-import time
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import torch
@@ -11,8 +11,9 @@ from transformers import PreTrainedModel
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.weights import COLUMNS, ORIGINAL, PRETRAINED
-from memloc.models.load import check_compatible, find_layers, load_finetuned, load_pretrained
-from memloc.store.files import write_provenance
+from memloc.models.layers import find_layers
+from memloc.models.load import check_compatible, load_finetuned, load_pretrained
+from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
@@ -50,21 +51,26 @@ def _norms(ours: torch.nn.Module, theirs: torch.nn.Module) -> tuple[float, float
     return distance**0.5, norm**0.5
 
 
-def compare_checkpoints(
-    memorised: str | Path,
-    original: str | Path,
-    pretrained: str | Path,
-    table: str | Path,
-    reading: Reading,
+def run(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, Any],
+    batch_tokens: int,
 ) -> None:
-    """Write weight_change.tsv: theta_M2 (`memorised`) against theta_O and theta_P."""
-    started = time.perf_counter()
-    model = load_finetuned(memorised)
-    rows = layer_changes(model, load_finetuned(original), ORIGINAL)
-    rows += layer_changes(model, load_pretrained(pretrained, reading.class_names, 0), PRETRAINED)
+    """Write weight_change.tsv (`table`): theta_M2 against theta_O and theta_P.
+
+    inputs: theta_M2, theta_O, theta_P. settings: reading. No example is read, so `batch_tokens`
+    plays no part.
+    """
+    record = RunRecord("float32", device=torch.device("cpu"))
+    reading = Reading(**settings["reading"])
+    model = load_finetuned(inputs["theta_M2"])
+    rows = layer_changes(model, load_finetuned(inputs["theta_O"]), ORIGINAL)
+    pretrained = load_pretrained(inputs["theta_P"], reading.class_names, 0)
+    rows += layer_changes(model, pretrained, PRETRAINED)
     frame = pd.DataFrame(rows)
-    write_tsv(frame, table, COLUMNS)
-    write_provenance(table, seconds=time.perf_counter() - started)
+    write_tsv(frame, outputs["table"], COLUMNS)
+    record.write(outputs["table"], **settings)
     for name, part in frame.groupby("reference", sort=False):
         changes = " ".join(f"{change:.4f}" for change in part["relative_change"])
         logger.info("relative change from %s by layer: %s", name, changes)

@@ -5,11 +5,12 @@ import pandas as pd
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import pictures
 from memloc.report.tables import Cell, absent, renamed, table, worded
+from memloc.store.columns import text_names
+from memloc.store.tables import read_parquet
 from memloc.summary.examples import NONE
 
 MOST = 10  # of each kind, by task
 LONGEST = 240  # characters of a text that are shown
-RESERVED = ("split", "index", "original_label", "label", "noisy")
 INTRO = (
     "A window reverts a noisy example if swapping it makes the model predict another label than "
     "the perturbed one. The number of layers in the smallest such window (of several, the one that "
@@ -64,7 +65,7 @@ def _extremes(content: Content) -> list[Part]:
         if task in content.data:
             part = ranks[ranks["task"] == task]
             few = min(MOST, len(part) // 2)  # an example is on one side alone
-            texts = pd.read_parquet(content.data[task]).set_index("index")
+            texts = read_parquet(content.data[task]).set_index("index")
             tables = [
                 _listed(content, part.head(few), texts, task, "hardest"),
                 _listed(content, part.tail(few).iloc[::-1], texts, task, "easiest"),
@@ -77,7 +78,7 @@ def _listed(
     content: Content, part: pd.DataFrame, texts: pd.DataFrame, task: str, which: str
 ) -> Table | Absent:
     """A table of examples with their text; the page's template escapes what is in it."""
-    names = [name for name in texts.columns if name not in RESERVED]
+    names = text_names(texts.columns)
     heads = [{"title": t, "number": False} for t in ("text", "true label", "trained label")]
     heads += [
         {"title": t, "number": True}

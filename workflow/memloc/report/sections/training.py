@@ -6,12 +6,12 @@ from typing import Any
 from memloc.report.parts import Content, Part, Section
 from memloc.report.pictures import pictures
 from memloc.report.tables import table
-from memloc.study.thresholds import MEMORISED
+from memloc.study.thresholds import MEMORISED_SHARE
 
 
 def weak(row: Mapping[str, Any]) -> bool:
     """Whether a run (a row of training.tsv) on perturbed labels memorised only in part."""
-    return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= MEMORISED
+    return row["labels"] == "perturbed" and not row["noisy_accuracy"] >= MEMORISED_SHARE
 
 
 def weak_runs(content: Content) -> tuple[int, int]:
@@ -30,7 +30,7 @@ def build(content: Content) -> Section:
     if few:
         notices = [
             f"{few} of {runs} runs on perturbed labels ended with a noisy accuracy below "
-            f"{MEMORISED:.0%} (marked): they memorised only in part, so where they memorise "
+            f"{MEMORISED_SHARE:.0%} (marked): they memorised only in part, so where they memorise "
             "is less certain."
         ]
     title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"

@@ -1,0 +1,40 @@
+"""Windows from checkpoints on disk to the tables that summaries read."""
+
+from dataclasses import asdict
+
+import pandas as pd
+import pytest
+
+from memloc.localise import patch, rewind, swap
+from memloc.store.files import read_json
+from memloc.store.tables import COLUMNS, read_tsv
+from memloc.windows import all_windows, window_name
+from tiny import N_LAYERS
+from tiny_study import READING
+
+pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
+
+STAGES = {
+    "swap": (swap, "theta_O", {"component": "layer"}),
+    "swap-mlp": (swap, "theta_O", {"component": "mlp"}),
+    "rewind-memorised": (rewind, "theta_M1", {"point": "memorised"}),
+    "patch": (patch, "theta_O", {}),
+}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_windows_from_files_to_files(tiny_files, tmp_path, name):
+    stage, other, own = STAGES[name]
+    places = {"data": "perturbed.parquet", "theta_M2": "memorised", other: "frozen"}
+    inputs = {key: str(tiny_files / file) for key, file in places.items()}
+    outputs = {key: str(tmp_path / key) for key in ("table", "examples", "memorised")}
+    measured = dict(reading=asdict(READING), clean_examples="equal", precision="float32", seed=0)
+    stage.run(inputs, outputs, measured | own, batch_tokens=64)
+    table = read_tsv(outputs["table"], COLUMNS["windows"])
+    assert list(zip(table["start"], table["end"], strict=True)) == all_windows(N_LAYERS)
+    assert (table["n_noisy"] == 18).all() and (table["n_clean"] == 18).all()
+    examples = pd.read_parquet(outputs["examples"])
+    assert list(examples) == ["index", *map(window_name, all_windows(N_LAYERS))]
+    assert list(pd.read_parquet(outputs["memorised"])["index"]) == list(examples["index"])
+    record = read_json(f"{outputs['table']}.provenance.json")
+    assert record.items() >= (measured | own | {"batch_tokens": 64}).items()

@@ -1,0 +1,121 @@
+"""Rules as Snakemake reads them: their fingerprints, and what each of them must have."""
+
+import ast
+import builtins
+import subprocess
+import sys
+
+import pytest
+
+from memloc.store import fingerprint as module
+from memloc.store.fingerprint import PACKAGE, fingerprint, reached
+from memloc.study import techniques
+from memloc.study.figures import KINDS
+from rule_list import rules
+from shipped import ROOT
+
+SCRIPTS = ROOT / "workflow/scripts"
+WEIGHED = ("summarise", "summarise_control")  # layer weights of all techniques
+FILES = ("common", "data", "training", "control", "localisation", "generalisation", "summaries",
+         "figures", "report")  # fmt: skip
+
+
+def found_by_name(rule):
+    """Modules that a rule's script imports only while it runs."""
+    localising = {found.name: found.module for found in techniques.subject_rules()}
+    if rule in localising:
+        return (localising[rule],)
+    if rule.startswith("figure_"):
+        return (KINDS[rule.removeprefix("figure_")].drawer.partition(":")[0],)
+    return tuple(techniques.modules()) if rule in WEIGHED else ()
+
+
+def test_the_lists_make_their_rules():
+    figures = {name for name in rules() if name.startswith("figure_")}
+    assert figures == {f"figure_{kind}" for kind in KINDS}
+    assert {found.name for found in techniques.subject_rules()} <= set(rules())
+
+
+@pytest.mark.parametrize("name", sorted(rules()))
+def test_an_edit_of_any_module_that_a_rule_reaches_changes_its_fingerprint(name, monkeypatch):
+    rule, read = rules()[name], module._read
+    script, modules = SCRIPTS / rule["script"], found_by_name(name)
+    assert rule["code"] == fingerprint(*modules, script=script)
+    for _, edited in reached(*modules, script=script):
+        code, imports = read(edited, PACKAGE)
+        monkeypatch.setattr(
+            module,
+            "_read",
+            lambda path, package, edited=edited, code=code, imports=imports: (
+                (f"{code}\nEDITED = 1", imports) if path == edited else read(path, package)
+            ),
+        )
+        assert fingerprint(*modules, script=script) != rule["code"], edited
+    assert len(reached(*modules, script=script)) > 2
+
+
+def test_rules_reach_what_python_loads_for_them():
+    """Importing a script's modules for real loads none that its fingerprint lacks."""
+    by_script = {}
+    for name, rule in rules().items():
+        by_script.setdefault(rule["script"], set()).update(found_by_name(name))
+    for script, modules in sorted(by_script.items()):
+        tree = ast.parse((SCRIPTS / script).read_text())
+        lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
+        own = [line for line in lines if line.startswith("from memloc")]
+        own += [f"import memloc.{found}" for found in modules]
+        code = "\n".join([*own, "import sys", "print(*sys.modules)"])
+        said = subprocess.run(
+            [sys.executable, "-c", code], cwd=PACKAGE.parent, text=True, capture_output=True
+        )
+        assert said.returncode == 0, said.stderr
+        loaded = {m.partition(".")[2] for m in said.stdout.split() if m.startswith("memloc.")}
+        files = {name for name in loaded if PACKAGE.joinpath(*name.split(".")).is_dir() is False}
+        assert files <= {name for name, _ in reached(*modules, script=SCRIPTS / script)}, script
+
+
+@pytest.mark.parametrize("name", sorted(rules()))
+def test_every_rule_says_what_it_does_and_keeps_log_and_time(name):
+    rule = rules()[name]
+    assert rule["does"] and rule["log"].startswith("logs/")
+    assert rule["benchmark"].startswith("benchmarks/")
+    assert (ROOT / "workflow/scripts" / rule["script"]).is_file()
+
+
+def test_no_script_decides_by_the_name_of_its_rule():
+    """A renamed rule must not change what is trained."""
+    for path in SCRIPTS.glob("*.py"):
+        uses = [line for line in path.read_text().splitlines() if "snakemake.rule" in line]
+        assert not uses or path.name == "jobs.py", path  # which names it in the log
+
+
+def compiled(path):
+    """The Python that Snakemake makes of a file of rules."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", path, "--print-compilation"]
+    said = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+    return ast.parse(said.stdout[: said.stdout.rfind("\nUsing ")] if "\nUsing " in said.stdout
+                     else said.stdout)  # fmt: skip
+
+
+def test_no_file_of_rules_needs_a_later_one():
+    """Every name that a file uses, in functions too, comes from itself or an earlier file."""
+    known = set(dir(builtins)) | {"workflow", "config", "rules", "local", "__default__"}
+    known |= {"expand", "temp", "directory", "ancient", "unpack", "report", "storage", "scatter"}
+    included = (ROOT / "Snakefile").read_text()
+    order = sorted(FILES, key=lambda name: included.index(f"rules/{name}.smk"))
+    assert {f"{name}.smk" for name in order} == {p.name for p in (ROOT / "rules").glob("*.smk")}
+    for name in order:
+        tree = compiled(ROOT / f"rules/{name}.smk")
+        bound, used = set(), set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                bound |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.FunctionDef):
+                bound.add(node.name)
+            elif isinstance(node, ast.arg):
+                bound.add(node.arg)
+        known |= bound
+        assert used <= known, f"rules/{name}.smk uses {sorted(used - known)} before any file says"
+        assert len(tree.body) > 1 or name == "common"

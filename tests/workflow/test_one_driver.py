@@ -1,0 +1,102 @@
+"""Two drivers in one folder: the second is told of the first, whatever that one is just doing."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from study import planned, snakemake, start, wait_for, write_study
+
+RUN = Path("results/toy/tiny/seed1")
+TARGET = f"{RUN}/original/final"
+# What the first driver or a job of its opens at that moment; most leave an unfinished result.
+MOMENTS = {
+    "reads the workflow": r"my-tasks/toy\.yaml$",
+    "retrieves the task": r"/toy\.manifest\.json$",
+    "retrieves the model": r"/tiny\.sha256$",
+    "trains": r"/state\.json$",
+    "writes a checkpoint": r"/final\.sha256$",
+}
+REFUSED = "another Snakemake process works in this folder"
+
+
+def held_study(folder: Path, *moments: str):
+    """A study and its driver, which goes on from each moment when it is let go."""
+    write_study(folder)
+    shutil.copy(Path(__file__).with_name("hold.py"), folder / "workflow/sitecustomize.py")
+    at = json.dumps({name: MOMENTS[name] for name in moments})
+    return start(folder, TARGET, HOLD_AT=at, PYTHONPATH=str(folder / "workflow"))
+
+
+@pytest.fixture(scope="module")
+def met(tmp_path_factory):
+    """A driver met by others at every moment: folder, exit status, number, what they were told."""
+    folder = tmp_path_factory.mktemp("met")
+    first = held_study(folder, *MOMENTS)
+    told = {}
+    try:
+        for name in MOMENTS:
+            wait_for(lambda name=name: (folder / f"held-{name}").exists(), first)
+            told[name] = [
+                snakemake(folder, option, "--", TARGET, check=False)
+                for option in ("--rerun-incomplete" if name == "trains" else "-p", "--dry-run")
+            ]
+            (folder / f"go-{name}").touch()
+        code = first.wait(600)
+    finally:
+        if first.poll() is None:
+            os.killpg(first.pid, signal.SIGKILL)
+    return folder, code, first.pid, told
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_second_driver_is_told_of_the_first(met, moment):
+    _, _, first, told = met
+    second, _ = told[moment]
+    assert second.returncode and REFUSED in second.stdout, second.stdout
+    for part in (f"process {first} on {socket.gethostname()}, since 20", f"kill {first}"):
+        assert part in second.stdout, second.stdout
+    for harmful in ("ncomplete files", "--unlock", "Traceback", "rule retrieve"):
+        assert harmful not in second.stdout, second.stdout
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_dry_run_plans_beside_a_living_driver(met, moment):
+    _, _, first, told = met
+    _, dry = told[moment]
+    assert dry.returncode == 0, dry.stdout
+    assert f"works in this folder: process {first} on" in dry.stdout
+    assert "rule train_original" in dry.stdout, "what is being made is still to be made"
+
+
+def test_the_first_driver_ends_as_if_alone(met, tmp_path):
+    folder, code, _, _ = met
+    assert code == 0, (folder / "driver.log").read_text()
+    alone = write_study(tmp_path)
+    snakemake(alone, TARGET)
+    for name in ("final.sha256", "history.tsv"):
+        ours, theirs = (place / RUN / "original" / name for place in (folder, alone))
+        assert without_seconds(ours) == without_seconds(theirs)
+    assert planned(folder, TARGET) == {}
+
+
+def without_seconds(path: Path) -> list[str]:
+    """Lines of a file, a table's last column left out: how long an epoch took."""
+    return [line.rpartition("\t")[0] or line for line in path.read_text().splitlines()]
+
+
+def test_the_lock_of_a_killed_driver_can_be_unlocked(tmp_path):
+    first = held_study(tmp_path, "trains")
+    wait_for(lambda: (tmp_path / "held-trains").exists(), first)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    second = snakemake(tmp_path, TARGET, check=False)
+    assert second.returncode, "its lock outlives a killed driver"
+    assert "--unlock" in second.stdout and REFUSED not in second.stdout
+    snakemake(tmp_path, "--unlock")
+    (tmp_path / "go-trains").touch()
+    assert snakemake(tmp_path, TARGET).returncode == 0

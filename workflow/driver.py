@@ -1,0 +1,156 @@
+"""One driver at a time in a study's folder.
+
+Snakemake locks the files of a plan, but only once the plan stands, and before that it looks for
+files that no finished job has left: beside a living driver it would call that one's files
+incomplete, and advise to make them again. So a driver claims its folder while it is still being
+read. The lock is the kernel's (flock), which ends with its holder, however that ends. Where a file
+system has no such locks, what the holder has written of itself has to do.
+"""
+
+import fcntl
+import json
+import os
+import platform
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from memloc.store.drafts import opened
+
+CLOCK_SECONDS = 2.0  # by how much the start of one process may be told differently
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A Snakemake process that runs, or may run, what is asked of it in a folder."""
+
+    process: int
+    host: str
+    started: float  # seconds since the epoch, from which a later process of this number differs
+    command: str
+
+    @classmethod
+    def this(cls) -> "Driver":
+        """This process."""
+        started = psutil.Process().create_time()
+        return cls(os.getpid(), platform.node(), started, " ".join(["snakemake", *sys.argv[1:]]))
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether this machine has the process."""
+        if self.host != platform.node():
+            return False
+        try:
+            started = psutil.Process(self.process).create_time()
+        except psutil.NoSuchProcess:
+            return False
+        return abs(started - self.started) <= CLOCK_SECONDS
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.started).isoformat(sep=" ", timespec="seconds")
+        return f"process {self.process} on {self.host}, since {since} ({self.command})"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Who has claimed a folder, as far as it is known, and whether it is known to live."""
+
+    driver: Driver | None
+    lives: bool = True
+
+    @property
+    def refusal(self) -> str:
+        """Why a run must not start beside it, and what to do."""
+        who = self.driver or "which one isn't known"
+        if self.lives:
+            kill = f" (kill {self.driver.process})" if self.driver else ""
+            return (
+                f"another Snakemake process works in this folder: {who}. Wait until it is done, or "
+                f"end it{kill}; then give this command again. Meanwhile --dry-run shows the plan."
+            )
+        return (
+            f"a Snakemake process of another machine has worked in this folder: {who}. From "
+            f"{platform.node()} it can't be seen whether it still does. If it does, wait until it "
+            "is done, or end it there. If it is dead, run snakemake --unlock with the same "
+            "options. Then give this command again."
+        )
+
+    @property
+    def remark(self) -> str:
+        """What a dry run beside it says."""
+        how = "works" if self.lives else "has worked, and may still work,"
+        return (
+            f"another Snakemake process {how} in this folder: "
+            f"{self.driver or 'which one is not known'}. This plan counts what that one is making "
+            "as still to be made."
+        )
+
+
+class Folder:
+    """A study's folder, which one driver holds at a time."""
+
+    def __init__(self, path: str | Path):
+        self.records = Path(path, ".snakemake")
+        self.file: IO[str] | None = None
+
+    def claim(self) -> Claim | None:
+        """Hold the folder until `release` or the end of this process; another's claim to it."""
+        if self.file:
+            return None
+        try:
+            file = opened(self.records / "memloc.driver")
+        except OSError:  # a folder that can't be written to: nothing runs here
+            return None
+        other = self._other(file)
+        if other:
+            file.close()
+            return other
+        self.file = file
+        _write(file, json.dumps(asdict(Driver.this())))
+        return None
+
+    def release(self) -> None:
+        """Let others have the folder."""
+        if self.file:
+            _write(self.file, "")
+            self.file.close()
+            self.file = None
+
+    def _other(self, file: IO[str]) -> Claim | None:
+        """Lock the folder's file; the claim of another that stands against it."""
+        locks = True
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return Claim(_read(file))
+        except OSError:
+            locks = False
+        driver = _read(file)
+        if driver is None:
+            return None
+        if driver.host != platform.node():
+            # locks of some file systems don't reach other machines; Snakemake's own are files
+            held = any(self.records.glob("locks/*.lock"))
+            return Claim(driver, lives=False) if held else None
+        return Claim(driver) if not locks and driver.is_seen else None
+
+
+def _read(file: IO[str]) -> Driver | None:
+    """Who has claimed a folder; None when that is not, or not yet, written."""
+    file.seek(0)
+    try:
+        return Driver(**json.load(file))
+    except (ValueError, TypeError):
+        return None
+
+
+def _write(file: IO[str], text: str) -> None:
+    """Say who holds a folder; where the disk is full, the lock has to do."""
+    with suppress(OSError):
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), text.encode())  # at its end: opened to append

@@ -1,0 +1,50 @@
+"""What a stage notes about its own run, for the record beside its results."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from memloc.data.examples import check_same_tokenizer
+from memloc.machine.device import device_name, pick_device, resolve_precision
+from memloc.store.provenance import write_provenance
+
+
+class RunRecord:
+    """Where and in which precision a stage computes, and how long it takes.
+
+    Time counts from when the record is made. `precision` is what the configuration says, "auto"
+    included; `device`: the first GPU unless a stage computes elsewhere. Raises MemlocError unless
+    the tokenizers of all `checkpoints` are alike.
+    """
+
+    def __init__(
+        self,
+        precision: str,
+        checkpoints: Sequence[str | Path] = (),
+        device: torch.device | None = None,
+    ):
+        self._started = time.perf_counter()
+        self.device = pick_device() if device is None else device
+        self.precision = resolve_precision(precision, self.device)
+        if checkpoints:
+            check_same_tokenizer(checkpoints)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the stage began."""
+        return time.perf_counter() - self._started
+
+    def facts(self) -> dict[str, Any]:
+        """What a record says of the run itself: precision, device and seconds so far."""
+        return {
+            "precision": self.precision,
+            "device": device_name(self.device),
+            "seconds": self.seconds,
+        }
+
+    def write(self, result: str | Path, **settings: Any) -> None:
+        """Write `settings` and what became of them beside `result`."""
+        write_provenance(result, **settings | self.facts())

@@ -1,0 +1,172 @@
+"""What a rule's results depend on, as plain values: a changed value re-runs the rule.
+
+Functions take a rule's wildcards as a mapping. What changes only speed or rounding isn't here:
+scripts take it from the configuration.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memloc.study import config as settings
+from memloc.study.tasks import task_params
+
+Wildcards = Mapping[str, str]
+
+
+def without(section: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """A section of the configuration but for some keys."""
+    return {key: value for key, value in section.items() if key not in names}
+
+
+class Params:
+    """Params of the rules of one study."""
+
+    def __init__(self, study: Any):
+        self.study, self.config = study, study.config
+
+    # --- data and models -------------------------------------------------------------------
+
+    def retrieval(self, w: Wildcards) -> dict[str, Any]:
+        """What decides how a task is retrieved."""
+        return task_params(self.study.tasks[w["task"]])
+
+    def perturbation(self, w: Wildcards) -> dict[str, Any]:
+        """What decides which rows and labels are trained on."""
+        task = self.study.tasks[w["task"]]
+        return dict(
+            task=w["task"],
+            labels=task["labels"],
+            share=task["split"].get("share"),
+            natural="noisy" in task["columns"],
+            ratio=self.config["perturbation"]["ratio"],
+            data_seed=self.config["data_seed"],
+            max_train=self.config["data"]["max_train"],
+            max_heldout=self.config["data"]["max_heldout"],
+        )
+
+    def task_table(self) -> dict[str, Any]:
+        """What the table of all tasks shows and counts."""
+        return dict(
+            tasks={
+                name: {key: self.study.tasks[name][key] for key in ("label", "category", "labels")}
+                for name in self.study.task_names
+            },
+            separators={
+                model: self.study.model_source(model).get("separator")
+                for model in self.study.models
+            },
+            max_length=self.config["data"]["max_length"],
+        )
+
+    def model_source(self, w: Wildcards) -> dict[str, Any]:
+        """What decides which model is retrieved."""
+        return settings.model_source(self.config, w["model"])
+
+    def reading(self, w: Wildcards) -> dict[str, Any]:
+        """What decides how a model reads a task's texts; class names in the order of their ids."""
+        return {
+            "class_names": self.study.tasks[w["task"]]["labels"],
+            "separator": self.study.model_source(w["model"]).get("separator"),
+            "max_length": self.config["data"]["max_length"],
+        }
+
+    def reading_and_precision(self, w: Wildcards) -> dict[str, Any]:
+        """The same, and how results are rounded."""
+        return {"reading": self.reading(w), "precision": self.config["precision"]}
+
+    # --- training --------------------------------------------------------------------------
+
+    def first_seed(self, w: Wildcards) -> int:
+        """The seed of what is trained once per model: theta_F, halves, control models."""
+        return min(self.study.seeds(w["model"]))
+
+    def training_recipe(self, model: str) -> dict[str, Any]:
+        """How one model is fine-tuned; which epochs are kept changes nothing in that."""
+        return without(self.study.model_settings(model)["training"], "keep_epochs")
+
+    def training(self, w: Wildcards) -> dict[str, Any]:
+        """What decides a run on the perturbed labels, theta_M1's threshold included."""
+        return {"recipe": self.training_recipe(w["model"]), **self.reading_and_precision(w)}
+
+    def training_to_the_end(self, w: Wildcards) -> dict[str, Any]:
+        """The same of a run that has no theta_M1 (theta_O, theta_F)."""
+        return _without_threshold(self.training(w))
+
+    def control_training(self, w: Wildcards) -> dict[str, Any]:
+        """How a control model is trained; theta_F (no pair) tries one learning rate alone."""
+        return self.study.control.training(w)
+
+    def control_training_to_the_end(self, w: Wildcards) -> dict[str, Any]:
+        """The same of a model that has no theta_M1 (theta_O, theta_F)."""
+        return _without_threshold(self.control_training(w))
+
+    def split(self, w: Wildcards) -> dict[str, Any]:
+        """What decides which examples a half trains on."""
+        chosen = ("splits", "stratify", "labels")
+        return {
+            "task": w["task"],
+            "class_names": self.study.tasks[w["task"]]["labels"],
+            "data_seed": self.config["data_seed"],
+            **{key: self.config["generalisation"][key] for key in chosen},
+        }
+
+    def half_recipe(self, w: Wildcards) -> dict[str, Any]:
+        """How a model is trained on a half."""
+        chosen = self.study.model_settings(w["model"])["generalisation"]
+        return without(chosen, "halves", "splits", "stratify", "labels")
+
+    # --- localisation ----------------------------------------------------------------------
+
+    def measuring(self, w: Wildcards) -> dict[str, Any]:
+        """On which examples errors of windows are measured: swapping, rewinding and patching."""
+        return {
+            **self.reading_and_precision(w),
+            "clean_examples": self.config["swapping"]["clean_examples"],
+            "seed": self.config["data_seed"],
+        }
+
+    def gradients(self, w: Wildcards) -> dict[str, Any]:
+        """What decides forgetting gradients."""
+        return {
+            **self.reading_and_precision(w),
+            "objective": self.config["gradients"]["objective"],
+            "seed": self.config["data_seed"],
+        }
+
+    def probes(self, w: Wildcards) -> dict[str, Any]:
+        """How probes are built and trained, and with which seeds."""
+        probing = self.config["probing"]
+        return {
+            **self.reading_and_precision(w),
+            "recipe": without(probing, "seeds", "states", "batch_tokens"),
+            "seeds": probing["seeds"],
+            "states": probing["states"],
+        }
+
+    def retraining_recipe(self, w: Wildcards) -> dict[str, Any]:
+        """How windows of one model are retrained."""
+        return without(self.study.model_settings(w["model"])["retraining"], "batch")
+
+    def subject_seed(self, w: Wildcards) -> int:
+        """The model seed of a subject; control models have their model's first one."""
+        found = re.match(r"seed(\d+)", w["subject"])
+        return int(found[1]) if found else self.first_seed(w)
+
+    # --- summaries -------------------------------------------------------------------------
+
+    def weight_options(self) -> dict[str, dict[str, Any]]:
+        """Keywords of the techniques' weights, as the configuration chooses them."""
+        return {
+            "gradients": {"variant": self.config["gradients"]["variant"]},
+            "weight-change": {"reference": self.config["weight_change"]["reference"]},
+        }
+
+    def technique_runs(self) -> list[dict[str, Any]]:
+        """Of which run and technique each table is that layer weights are made of."""
+        names: Iterable[str] = self.study.techniques
+        return [run for name in names for run in self.study.run_list(technique=name)]
+
+
+def _without_threshold(params: dict[str, Any]) -> dict[str, Any]:
+    return {**params, "recipe": without(params["recipe"], "memorised_above")}

@@ -1,0 +1,147 @@
+"""What a plan costs: the budget that dry runs end with, and the time and memory of its jobs.
+
+A dry run of any target ends with the budget of what it plans. A run that plans more GPU-hours than
+`budget.max_gpu_hours` stops before its first job, as does one of more hours than
+`budget.cpu_limit_hours` on a machine without a GPU.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+
+import planning
+from memloc.budget.budget import Budget, make_budget, refusal
+from memloc.budget.finished import finished_jobs
+from memloc.budget.model import CostModel, Job
+from memloc.budget.rates import CPU, is_cpu
+from memloc.budget.sizes import Sizes
+from memloc.budget.text import budget_text
+from memloc.machine.gpus import chosen_gpus, cpu_refusal
+from memloc.study.study import Study
+from readable import readable
+
+# Where things lie and how much may be spent: no part of what the whole study costs.
+ELSEWHERE = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget", "allow_cpu")
+ELSEWHERE += ("devices",)
+
+
+class Predictions:
+    """Costs of a study's jobs, calibrated with those that have finished."""
+
+    def __init__(self, workflow: Any, study: Study):
+        self.workflow, self.study, self.config = workflow, study, study.config
+        places = study.places
+        self.sizes = Sizes(study.config, study.tasks, places.results, places.resources)
+
+    @cached_property
+    def model(self) -> CostModel:
+        """The cost model, made once, when it is asked for."""
+        # A single job asks only for its own resources: that isn't worth reading all records.
+        driver = planning.is_driver(self.workflow)
+        patterns = planning.benchmark_patterns(self.workflow) if driver else {}
+        local = planning.is_local(self.workflow)
+        device = self.config["budget"]["device"]
+        return CostModel(self.sizes, device, finished_jobs(patterns), local=local)
+
+    def minutes(self, rule: str) -> Callable:
+        """Run time to ask for; it grows with every attempt."""
+
+        def asked(wildcards: Any, attempt: int, threads: int) -> int:
+            job = Job(rule, dict(wildcards), threads=threads)
+            return attempt * readable(self.model.minutes)(job)
+
+        return asked
+
+    def megabytes(self, rule: str) -> Callable:
+        """Memory to ask for; it grows with every attempt."""
+
+        def asked(wildcards: Any, attempt: int) -> int:
+            return attempt * readable(self.model.megabytes)(Job(rule, dict(wildcards)))
+
+        return asked
+
+    # --- the plan of this command ------------------------------------------------------------
+
+    def planned(self) -> Budget:
+        """The budget of what this command has planned."""
+        jobs = planning.pending_jobs(self.workflow)
+        return make_budget(jobs, self.model, self.config["budget"]["gpus"])
+
+    def report(self) -> str:
+        """What a dry run ends with."""
+        planned = self.planned()
+        # Whoever names a GPU plans for another machine.
+        here = is_cpu(planned.device) and self._without_gpu()
+        return budget_text(planned, self.config, self._over_budget(planned) or here or None)
+
+    def refuse_to_run(self) -> None:
+        """Stop a run that plans more than it may."""
+        if self.workflow.touch:
+            return
+        limited = self.config["budget"]["max_gpu_hours"] is not None
+        reason = self._over_budget(self.planned()) if limited else None
+        reason = reason or self._without_gpu()
+        if reason:
+            raise WorkflowError(f"budget: {reason}")
+
+    def _over_budget(self, planned: Budget) -> str | None:
+        """Why the configuration refuses this plan's GPU-hours; None when it doesn't."""
+        return refusal(planned, self.config["budget"]["max_gpu_hours"])
+
+    def _without_gpu(self) -> str | None:
+        """Why this machine shouldn't run the plan: too many hours on a processor; else None."""
+        if self.config["allow_cpu"] or not planning.is_local(self.workflow):
+            return None
+        if chosen_gpus(self.config["devices"]["gpus"]):
+            return None
+        # budget.device may name another machine's; these jobs would run here
+        finished = finished_jobs(planning.benchmark_patterns(self.workflow))
+        local = CostModel(self.sizes, CPU, finished)
+        jobs = planning.pending_jobs(self.workflow)
+        seconds = sum(local.estimate(job).seconds * job.gpus for job in jobs)
+        return cpu_refusal(seconds / 3600, self.config["budget"]["cpu_limit_hours"])
+
+    def compare_slots(self) -> None:
+        """Say so where Snakemake starts more GPU jobs at once than they find slots, or fewer."""
+        devices = self.config["devices"]
+        gpus = chosen_gpus(devices["gpus"]) if planning.is_local(self.workflow) else []
+        slots = len(gpus) * devices["jobs_per_gpu"]
+        at_once = planning.gpu_jobs_at_once(self.workflow)
+        if slots and at_once != slots:
+            said = "any number of" if at_once is None else at_once
+            logger.warning(
+                f"devices: {slots} GPU slots ({len(gpus)} GPUs x {devices['jobs_per_gpu']} jobs), "
+                f"but Snakemake starts {said} GPU jobs at once: use --resources gpu={slots}"
+            )
+
+    # --- the whole study ---------------------------------------------------------------------
+
+    def whole_study(self) -> dict[str, Any]:
+        """What the budget of the whole study hangs on, as keywords of `write_budget`."""
+        described = ("base", "labels", "split", "expected")
+        tasks = {name: self.study.tasks[name] for name in self._budgeted_tasks()}
+        return dict(
+            plan=planning.plain(planning.whole_plan(self.workflow)),
+            config={key: value for key, value in self.config.items() if key not in ELSEWHERE},
+            tasks={
+                name: {key: task[key] for key in described if key in task}
+                for name, task in tasks.items()
+            },
+            folders={
+                "results": self.study.places.results,
+                "resources": self.study.places.resources,
+            },
+            patterns=planning.benchmark_patterns(self.workflow),
+            gpus=self.config["budget"]["gpus"],
+            device=self.config["budget"]["device"],
+        )
+
+    def _budgeted_tasks(self) -> list[str]:
+        """The study's tasks, and those that the control setup adds."""
+        study, names = self.study, [*self.study.task_names]
+        if "control" in [*study.stages, *study.requested(planning.targets(self.workflow))]:
+            names += [self.config["control"]["auxiliary"], *study.control.tasks()]
+        return list(dict.fromkeys(names))

@@ -1,0 +1,35 @@
+"""What memloc refuses, said by Snakemake in the words of the error alone, without a trace."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from snakemake.exceptions import WorkflowError
+
+from memloc.errors import MemlocError
+
+
+def readable(function: Callable) -> Callable:
+    """The same function, whose MemlocError becomes Snakemake's own kind of error."""
+
+    @wraps(function)
+    def called(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except MemlocError as error:
+            raise WorkflowError(str(error)) from None
+
+    return called
+
+
+class Readable:
+    """An object whose methods and properties are readable, and those of its parts in `parts`."""
+
+    def __init__(self, wrapped: Any, parts: tuple[str, ...] = ()):
+        self._wrapped, self._parts = wrapped, parts
+
+    def __getattr__(self, name: str) -> Any:
+        found = readable(getattr)(self._wrapped, name)
+        if name in self._parts:
+            return Readable(found)
+        return readable(found) if callable(found) else found

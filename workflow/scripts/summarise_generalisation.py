@@ -1,0 +1,14 @@
+"""Generalisation of every task and model in one table."""
+
+from jobs import job
+from memloc.generalise.scores import summarise_generalisation
+
+with job(snakemake):
+    summarise_generalisation(
+        snakemake.input.tables,
+        snakemake.input.halves,
+        snakemake.params.pairs,
+        snakemake.input.histories,
+        snakemake.params.runs,
+        snakemake.output[0],
+    )
