@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from memloc.explain.centroids import EVENT_COLUMNS
-from memloc.summary.progression import progression
+from memloc.summary.progression import progression_table
 from memloc.windows import all_windows
 
 EPOCHS = (1, 4)
@@ -45,7 +45,7 @@ def history(seed):
 @pytest.fixture
 def table():
     early, late = window_table([1, 0, 0]), window_table([0, 0, 1])
-    return progression(
+    return progression_table(
         [
             (run(epoch, "swapping", seed), frame)
             for epoch, frame in ((1, early), (4, late))
