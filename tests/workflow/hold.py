@@ -4,7 +4,7 @@ Tests put this in the way of a study's driver and jobs under the name `sitecusto
 imports by itself. HOLD_AT in the environment is a JSON object: names of moments, each with the
 pattern of a path and at the how-manieth opening of such a path, by one process, the moment comes.
 The first process that comes to it makes the file `held-NAME` in the working directory, and goes on
-once that is called `past-NAME`.
+once the file `gate-NAME` is gone.
 """
 
 import json
@@ -18,7 +18,7 @@ class Moment:
     """Where a process is held, once."""
 
     def __init__(self, name: str, pattern: str, count: int):
-        self.held, self.past = f"held-{name}", f"past-{name}"
+        self.held, self.gate = f"held-{name}", f"gate-{name}"
         self.pattern, self.left = re.compile(pattern), count
 
     def heed(self, path: str) -> None:
@@ -26,7 +26,7 @@ class Moment:
         if self.pattern.search(path):
             self.left -= 1
             if self.left == 0 and self.is_first():
-                while os.path.exists(self.held):
+                while os.path.exists(self.gate):
                     time.sleep(0.02)
 
     def is_first(self) -> bool:
@@ -34,9 +34,6 @@ class Moment:
         try:
             os.close(os.open(self.held, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
-            return False
-        if os.path.exists(self.past):
-            os.unlink(self.held)
             return False
         return True
 

@@ -164,6 +164,8 @@ def holding(folder: Path, **moments: tuple[str, int]) -> dict[str, str]:
     Each is the pattern of a path, and which opening of it by one process is meant: see hold.py.
     """
     shutil.copy(Path(__file__).with_name("hold.py"), folder / "workflow/sitecustomize.py")
+    for name in moments:
+        (folder / f"gate-{name}").touch()
     return {"HOLD_AT": json.dumps(moments), "PYTHONPATH": str(folder / "workflow")}
 
 
@@ -174,7 +176,7 @@ def wait_until_held(folder: Path, name: str, driver: subprocess.Popen) -> None:
 
 def let_go(folder: Path, name: str) -> None:
     """Let whoever is held at a moment go on, and hold nobody there any more."""
-    (folder / f"held-{name}").rename(folder / f"past-{name}")
+    (folder / f"gate-{name}").unlink()
 
 
 def planned(folder: Path, *targets: str, before: tuple[str, ...] = ()) -> dict[str, int]:
