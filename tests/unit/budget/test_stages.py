@@ -11,8 +11,7 @@ import yaml
 from pandas import DataFrame
 
 from demo_record import later_half, read_record
-from memloc.budget import rates
-from memloc.budget import stages as costs
+from memloc.budget import rates, stages, work
 from memloc.budget import text as budget_text
 from memloc.budget.budget import COLUMNS, make_budget, refusal, table
 from memloc.budget.files import write_actual, write_budget
@@ -130,30 +129,30 @@ def test_counted_tokens_replace_typical_ones(sizes):
 
 
 def test_training_work_by_hand(sizes):
-    facts = costs.Facts({"task": "trec", "model": "bert"}, sizes)
+    facts = work.Facts({"task": "trec", "model": "bert"}, sizes)
     task, model = facts.task, facts.model
     long, short = task.padded(8), task.mean
     a_layer = {n: 2 * model.layer_parameters + 4 * n * model.width for n in (long, short)}
     step = 3 * task.train * long * 12 * a_layer[long]
     look = (task.train + task.validation) * short * 12 * a_layer[short]
-    assert costs.training(facts).flops == pytest.approx(50 * (step + look))
-    assert costs.head_training(facts).flops == pytest.approx(50 * (step / 3 + look))
+    assert work.training(facts).flops == pytest.approx(50 * (step + look))
+    assert work.head_training(facts).flops == pytest.approx(50 * (step / 3 + look))
     steps = math.ceil(task.train / 8)
     looks = math.ceil((task.train + task.validation) / 64)
-    assert costs.training(facts).calls == 50 * 12 * (3 * steps + looks)
+    assert work.training(facts).calls == 50 * 12 * (3 * steps + looks)
 
 
 def test_a_sweep_of_twelve_layers_is_376_layer_passes():
-    assert costs.swapped_layers(12) == 376
+    assert work.swapped_layers(12) == 376
     # one window at a time: 78 x 12 = 936
     windows = all_windows(12)
-    assert len(windows) == 78 and costs.window_layers(windows, 12) == (11, 364, 286)
+    assert len(windows) == 78 and work.window_layers(windows, 12) == (11, 364, 286)
 
 
 def test_windows_of_all_jobs_cost_what_one_job_of_all_does(sizes):
     def own(spec):
-        facts = costs.Facts({"task": "rte", "model": "bert", "windows": spec}, sizes)
-        return costs.retraining(facts).flops
+        facts = work.Facts({"task": "rte", "model": "bert", "windows": spec}, sizes)
+        return work.retraining(facts).flops
 
     apart = sum(own(f"from-{start}") for start in range(1, 13))
     # apart, each job passes through its prefix again
@@ -161,17 +160,17 @@ def test_windows_of_all_jobs_cost_what_one_job_of_all_does(sizes):
 
 
 def test_every_rule_has_a_cost():
-    missing = sorted(name for name in rules() if costs.stage_of(name) is None)
+    missing = sorted(name for name in rules() if stages.stage_of(name) is None)
     assert not missing, f"add an entry to STAGES in workflow/memloc/budget/stages.py for {missing}"
 
 
-@pytest.mark.parametrize("stage", sorted(costs.STAGES))
+@pytest.mark.parametrize("stage", sorted(stages.STAGES))
 def test_every_stage_has_finite_figures(stage, sizes):
-    facts = costs.Facts({"task": "boolq", "model": "opt", "seed": "1"}, sizes)
-    entry = costs.STAGES[stage]
-    work = entry.work(facts)
-    assert 0 < work.duration(rates.default_rate(A100, "float32")) < 1e6
-    assert (work.flops > 0) == entry.on_device
+    facts = work.Facts({"task": "boolq", "model": "opt", "seed": "1"}, sizes)
+    entry = stages.STAGES[stage]
+    needed = entry.work(facts)
+    assert 0 < needed.duration(rates.default_rate(A100, "float32")) < 1e6
+    assert (needed.flops > 0) == entry.on_device
     assert 0 < entry.megabytes(facts) < 64_000 and 0 <= entry.scratch(facts) < 1e11
     assert 0 < entry.bytes_of(facts, "final") < 1e10
 
@@ -471,6 +470,6 @@ def test_a_processor_is_known_in_any_spelling(name, sizes):
 
 @pytest.mark.parametrize("name", ["banana", "NVIDIA A1000", "rtx 4060 laptop"])
 def test_an_unknown_device_is_said_to_be(name):
-    device, basis = rates.pick_device(name, [], local=False)
+    device, basis = rates.expected_device(name, [], local=False)
     assert device == name and "unknown, taken for an NVIDIA A100" in basis and "H100" in basis
-    assert rates.pick_device("nvidia h100", [], False) == ("nvidia h100", "budget.device")
+    assert rates.expected_device("nvidia h100", [], False) == ("nvidia h100", "budget.device")

@@ -63,14 +63,14 @@ def compare(
         actual.setdefault((stage, model or "all"), []).append(seconds)
     rows = []
     for row in predicted:
-        seconds = actual.get((row["stage"], row["model"]))
-        if row["kind"] != "stage" or not seconds:
+        times = actual.get((row["stage"], row["model"]))
+        if row["kind"] != "stage" or not times:
             continue
         jobs = int(float(row["jobs"]))
-        hours = float(row["hours"]) * len(seconds) / jobs
-        took = sum(seconds) / HOUR
+        hours = float(row["hours"]) * len(times) / jobs
+        took = sum(times) / HOUR
         names = {"stage": row["stage"], "model": row["model"], "jobs": jobs}
-        names |= {"finished": len(seconds), "predicted_hours": hours, "actual_hours": took}
+        names |= {"finished": len(times), "predicted_hours": hours, "actual_hours": took}
         rows.append(names | {"ratio": took / hours if hours else float("nan")})
     return rows
 
@@ -139,8 +139,8 @@ def _seconds(path: Path) -> float | None:
     with open(path, newline="") as file:
         values = [row.get("s") for row in csv.DictReader(file, delimiter="\t")]
     try:
-        return float(values[-1]) if values else None
-    except (TypeError, ValueError):
+        return float(values[-1] or "") if values else None
+    except ValueError:
         return None
 
 

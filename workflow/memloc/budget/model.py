@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memloc.budget.rates import Calibration, Factor, Measurement, default_rate, pick_device
+from memloc.budget.rates import Calibration, Factor, Measurement, default_rate, expected_device
 from memloc.budget.schedule import Item
 from memloc.budget.sizes import Sizes
-from memloc.budget.stages import CONTROL, STAGES, Facts, Work, on_device, stage_of
+from memloc.budget.stages import CONTROL, STAGES, on_device, stage_of
+from memloc.budget.work import Facts, Work
 from memloc.errors import MemlocError
 
 REQUESTED = "requested runtime"
@@ -69,12 +70,12 @@ class CostModel:
         """`finished`: job, its device, seconds and end; `local`: jobs run on this machine."""
         self.sizes = sizes
         finished = list(finished)
-        places = [Measurement("", None, device, 0, 0, end) for _, device, _, end in finished]
-        self.device, self.device_basis = pick_device(named_device, places, local)
+        ends = [(device, end) for _, device, _, end in finished]
+        self.device, self.device_basis = expected_device(named_device, ends, local)
         usable = self._usable_tasks(finished)
         self.measured = [
             Measurement(
-                stage_of(job.rule),
+                stage,
                 job.wildcards.get("model"),
                 device,
                 seconds,
@@ -82,7 +83,7 @@ class CostModel:
                 end,
             )
             for job, device, seconds, end in finished
-            if stage_of(job.rule) and self._can_place(job, usable)
+            if (stage := stage_of(job.rule)) and self._can_place(job, stage, usable)
         ]
         self.calibration = Calibration(self.measured, self.device, on_device)
 
@@ -93,14 +94,14 @@ class CostModel:
             names.add(self.sizes.config["control"]["auxiliary"])
         return {name for name in names if name in self.sizes.tasks and self.sizes.has_rows_of(name)}
 
-    def _can_place(self, job: Job, usable: set[str]) -> bool:
+    def _can_place(self, job: Job, stage: str, usable: set[str]) -> bool:
         """Whether the configuration still describes what a finished job worked on."""
         now = self.sizes.config["data"]["max_length"]
         if job.record.get("reading", {}).get("max_length", now) != now:
             return False
         task, model = job.wildcards.get("task"), job.wildcards.get("model")
         tasks = {task} if task else set()
-        if STAGES[stage_of(job.rule)].account == CONTROL:
+        if STAGES[stage].account == CONTROL:
             tasks.add(self.sizes.config["control"]["auxiliary"])
         described = self.sizes.config["model_sources"]
         return tasks <= usable and (not model or model in described)
@@ -112,12 +113,12 @@ class CostModel:
         return self.work(job).duration(rate)
 
     def work(self, job: Job) -> Work:
-        """The work of a job; MemlocError for a rule without an entry in costs.STAGES."""
+        """The work of a job; MemlocError for a rule without an entry in STAGES."""
         stage = stage_of(job.rule)
         if stage is None:
             raise MemlocError(
                 f"rule {job.rule}: the cost model has no entry for it. Add one to STAGES in "
-                "workflow/memloc/costs.py."
+                "workflow/memloc/budget/stages.py."
             )
         recipe = job.record.get("recipe") or {}
         return STAGES[stage].work(Facts(job.wildcards, self.sizes, recipe))
@@ -139,7 +140,7 @@ class CostModel:
 
     def megabytes(self, job: Job) -> int:
         """MB of host memory to ask for."""
-        stage = STAGES[stage_of(job.rule)]
+        stage = STAGES[stage_of(job.rule) or ""]
         return 100 * math.ceil(stage.megabytes(Facts(job.wildcards, self.sizes)) / 100)
 
     def item(self, job: Job) -> Item:

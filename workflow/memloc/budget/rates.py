@@ -6,7 +6,7 @@ Snakemake imports this module while it plans: no torch, no pandas.
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from memloc.machine.gpus import local_gpu
@@ -104,7 +104,9 @@ def default_rate(device: str, precision: str, threads: int = 1) -> Rate:
     """The rate assumed before anything is measured."""
     if is_cpu(device):
         return Rate(CPU_FLOPS * threads, CPU_CALL)
-    _, float32, bfloat16 = known(device) or known(UNNAMED_GPU)
+    found = known(device) or known(UNNAMED_GPU)
+    assert found is not None  # UNNAMED_GPU is one of DEVICES
+    _, float32, bfloat16 = found
     # "auto" takes bfloat16 where the device gains from it
     reduced = precision == "bfloat16" or (precision == "auto" and bfloat16 > float32)
     kind = "bfloat16" if reduced and bfloat16 > float32 else "float32"
@@ -179,13 +181,13 @@ def _learnt(jobs: list[Measurement], basis: str, least: float = 1.0) -> Factor:
     return Factor(math.exp(statistics.fmean(deviations)), basis, len(jobs), max(sd, floor), least)
 
 
-def pick_device(
-    named: str | None, measured: Iterable[Mapping | Measurement], local: bool
+def expected_device(
+    named: str | None, finished: Iterable[tuple[str | None, float]], local: bool
 ) -> tuple[str, str]:
     """The device that jobs will run on, and why it is taken to be that.
 
-    `named` by the configuration; else that of the latest finished job; else this machine's,
-    where jobs run on it; else a common one.
+    `named` by the configuration; else this machine's, where jobs run on it; else that of the
+    latest of the `finished` jobs (device, when it ended); else a common one.
     """
     if named and not (is_cpu(named) or known(named)):
         names = ", ".join(name for name, *_ in DEVICES)
@@ -195,9 +197,9 @@ def pick_device(
     if local:
         gpu = local_gpu()
         return (gpu, "this machine's") if gpu else (CPU, "this machine has no GPU")
-    found = [m for m in measured if m.device]
-    if found:
-        return max(found, key=lambda m: m.ended).device, "of the latest finished job"
+    ended = {when: device for device, when in finished if device}
+    if ended:
+        return ended[max(ended)], "of the latest finished job"
     return UNNAMED_GPU, "assumed; name yours as budget.device"
 
 

@@ -144,8 +144,8 @@ CENTROIDS = SubjectRule(
     lambda study, w: study.params.reading_and_precision(w),
     ("centroids", "batch_tokens"),
 )
-WINDOWS = dict(source="localise.weights:window_weights", windows=True)
-PAPER = dict(paper=True)
+WINDOWS: dict[str, Any] = dict(source="localise.weights:window_weights", windows=True)
+PAPER: dict[str, Any] = dict(paper=True)
 TECHNIQUES = {
     technique.name: technique
     for technique in (

@@ -1,0 +1,97 @@
+"""What a job keeps on disk and in memory: its outputs, its partial state, the host's megabytes.
+
+Planning imports this: no torch, no pandas.
+"""
+
+from collections.abc import Callable
+
+from memloc.budget.work import MIXTURES, SMALL, Facts, checkpoint, window_layers
+from memloc.windows import parse_windows
+
+HOST_MB = 3000  # of a process with torch and a device's libraries
+# Windows trained side by side: parameters that fit a GPU of 80 GB at 16 bytes each.
+LARGEST_GROUP = 4.2e9
+CHECKPOINTS = ("final", "memorised")
+
+
+def model_bytes(facts: Facts, name: str) -> float:
+    """Of a retrieved or trained model's folder; other outputs are small."""
+    folder = name in CHECKPOINTS or name == facts.wildcards["model"]
+    return checkpoint(facts) if folder else SMALL
+
+
+def data_bytes(facts: Facts, name: str) -> float:
+    """Of a task's table, some 3 bytes a token."""
+    task = facts.task
+    rows = task.train + task.validation + task.test
+    return SMALL + 3 * rows * task.mean if name.endswith(".parquet") else SMALL
+
+
+def example_bytes(facts: Facts, name: str) -> float:
+    """Of a table with a bit or a byte per noisy example and window."""
+    windows = len(parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers))
+    return SMALL + facts.task.noisy * windows / 4 if name.endswith(".parquet") else SMALL
+
+
+def half_state(facts: Facts) -> float:
+    """Weights and moments of the epoch saved and the one before; there is no theta_M1."""
+    return 24 * facts.model.stack_parameters
+
+
+def half_bytes(facts: Facts, name: str) -> float:
+    """Of a table with a few numbers per training example; as text they take more."""
+    return SMALL + facts.task.train * (100 if name.endswith(".tsv") else 10)
+
+
+def training_state(facts: Facts) -> float:
+    """Weights and moments of the epoch saved and the one before, theta_M1, epochs kept."""
+    kept = len(facts.settings["training"]["keep_epochs"])
+    return (28 + 4 * kept) * facts.model.stack_parameters
+
+
+def head_state(facts: Facts) -> float:
+    """The same of a head."""
+    return 28 * facts.model.width * (facts.model.width + facts.task.classes)
+
+
+def training_memory(facts: Facts) -> float:
+    """Host MB: weights, gradients and moments, as if all of it stayed on the host."""
+    model = facts.model
+    length = facts.task.padded(facts.settings["training"]["batch_size"])
+    state = 4 * model.parameters + 12 * model.stack_parameters
+    # some 40 numbers of the layer's width per token are kept for the backward pass
+    rows = facts.settings["training"]["batch_size"]
+    kept = 4 * 40 * rows * length * model.width * model.layers
+    return HOST_MB + 1.3 * (state + kept) / 1e6
+
+
+def window_parameters(facts: Facts) -> float:
+    """Parameters that a job's windows own, as many as are trained at once."""
+    windows = parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
+    opened = window_layers(windows, facts.model.layers)[1]
+    return min(LARGEST_GROUP, opened * facts.model.layer_parameters)
+
+
+def window_state(facts: Facts) -> float:
+    """Weights and moments of a job's windows, of the epoch saved and the one before."""
+    return 2 * 12 * window_parameters(facts)
+
+
+def window_memory(facts: Facts) -> float:
+    """Host MB: moments pass through it when they are saved. On a CPU, fewer windows at once."""
+    return HOST_MB + 1.2 * 8 * window_parameters(facts) / 1e6
+
+
+def state_bytes(facts: Facts) -> float:
+    """Pooled states of all layers, float32, of two models."""
+    return 2 * 4 * facts.task.train * facts.model.layers * facts.model.width
+
+
+def mixture_bytes(facts: Facts) -> float:
+    """Pooled states of all layers, float32, of every mixture."""
+    return MIXTURES * 4 * facts.task.train * facts.model.layers * facts.model.width
+
+
+def models_memory(count: int) -> Callable[[Facts], float]:
+    """Host MB of a job that holds `count` models and no gradients."""
+    return lambda facts: HOST_MB + 1.3 * count * checkpoint(facts) / 1e6 + 1000

@@ -1,0 +1,258 @@
+"""What a job has to compute: operations, calls of a layer, and seconds that hang on no device.
+
+A token costs a layer 2 x its parameters for the dense parts and 4 x length x width for attention; a
+backward pass costs two forward ones. Planning imports this: no torch, no pandas.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memloc.budget.rates import Rate
+from memloc.budget.sizes import ModelSize, Sizes, TaskSize
+from memloc.study.control import pair_of
+from memloc.windows import Window, all_windows, parse_windows
+
+START = 4.0  # seconds to import torch and to load a model; a cold network disk takes longer
+SCRIPT = 1.5  # seconds to start a script that needs neither
+SMALL = 20e3  # bytes of a table
+RECIPES = ("training", "retraining", "generalisation", "probing")  # sections of the configuration
+# Probes: shares of the rows they train on, label kinds, and calls of a layer that a step is worth.
+PROBE_ROWS, PROBE_KINDS, PROBE_CALLS = 0.7, 3, 3
+MIXTURES = 3  # centroid analysis: theta_M2, and with theta_O's bottom and top half
+
+
+@dataclass(frozen=True)
+class Work:
+    """flops: floating-point operations; calls: of a layer, forward or backward; seconds: rest."""
+
+    flops: float = 0.0
+    calls: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(
+            self.flops + other.flops, self.calls + other.calls, self.seconds + other.seconds
+        )
+
+    def __mul__(self, times: float) -> "Work":
+        return Work(self.flops * times, self.calls * times, self.seconds * times)
+
+    def duration(self, rate: Rate) -> float:
+        """Seconds on a device."""
+        return self.flops / rate.flops + self.calls * rate.call + self.seconds
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a job's cost hangs on: its wildcards, and sizes and settings of what they name.
+
+    recipe: that of a finished job, which goes before the configuration's.
+    """
+
+    wildcards: Mapping[str, str]
+    sizes: Sizes
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def task(self) -> TaskSize:
+        """The job's task."""
+        return self.sizes.task(self.wildcards["task"], self.wildcards.get("model"))
+
+    @property
+    def model(self) -> ModelSize:
+        """The job's model."""
+        return self.sizes.model(self.wildcards["model"])
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The configuration as it holds for the job's model, and for the job itself."""
+        found = self.sizes.settings(self.wildcards.get("model"))
+        if not self.recipe:
+            return found
+        own = {section: {**found[section], **self.recipe} for section in RECIPES}
+        control = {**found["control"], "training": self.recipe}
+        return {**found, **own, "control": control}
+
+
+# --- passes through a model ----------------------------------------------------------------
+
+
+def token_flops(model: ModelSize, length: float) -> float:
+    """Operations of one layer for one token among `length` of its input; forward only."""
+    return 2 * model.layer_parameters + 4 * length * model.width
+
+
+def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = False) -> Work:
+    """`rows` inputs through `layers` layers, forward; `mixed` batches are padded, sorted not."""
+    length = facts.task.padded(batch) if mixed else facts.task.mean
+    flops = rows * length * layers * token_flops(facts.model, length)
+    return Work(flops, math.ceil(rows / batch) * layers)
+
+
+def prediction(facts: Facts, rows: float) -> Work:
+    """`rows` inputs through the whole model in large batches sorted by length."""
+    return passes(facts, rows, facts.settings["evaluation_batch_size"], facts.model.layers)
+
+
+def sweep_batch(facts: Facts, section: str) -> int:
+    """Inputs in a batch of at most `batch_tokens` tokens, as that section of the settings says."""
+    return max(1, int(facts.settings[section]["batch_tokens"] / facts.task.mean))
+
+
+def window_layers(windows: Iterable[Window], layers: int) -> tuple[int, int, int]:
+    """Layers passed when windows run side by side: prefix they share, their own, later ones."""
+    windows = list(windows)
+    prefix = max(start for start, _ in windows) - 1
+    opened = sum(end - start + 1 for start, end in windows)
+    return prefix, opened, sum(layers - end for _, end in windows)
+
+
+def swapped_layers(layers: int) -> int:
+    """Layer passes of one sweep over all swapped windows: 376 for 12 layers."""
+    shared = layers * (layers + 1) // 2
+    return layers + shared + (layers - 1) * layers * (layers + 1) // 6
+
+
+# --- stages ----------------------------------------------------------------------------------
+
+
+def training(facts: Facts, backward: int = 2) -> Work:
+    """Fine-tuning with an evaluation on training and validation rows after every epoch."""
+    recipe, task = facts.settings["training"], facts.task
+    step = passes(facts, task.train, recipe["batch_size"], facts.model.layers, mixed=True)
+    epoch = step * (1 + backward) + prediction(facts, task.train + task.validation)
+    return epoch * recipe["epochs"] + Work(seconds=START)
+
+
+def control_training(facts: Facts) -> Work:
+    """Batches of both tasks: the auxiliary one trains all layers, the other those of its pair."""
+    control = facts.settings["control"]
+    recipe = {**facts.settings["training"], **control["training"]}
+    other = Facts({**facts.wildcards, "task": control["auxiliary"]}, facts.sizes)
+    layers, pair = facts.model.layers, facts.wildcards.get("pair")
+    # gradients pass through all layers from the pair upwards, and its weights have some too
+    backward = layers - pair_of(pair)[0] + 3 if pair else 0
+    epoch = Work()
+    for part, passed in ((facts, layers + backward), (other, 3 * layers)):
+        epoch += passes(part, part.task.train, recipe["batch_size"], passed, mixed=True)
+    epoch += prediction(facts, facts.task.train + facts.task.validation)
+    epoch += prediction(other, other.task.validation)
+    return epoch * recipe["epochs"] + Work(seconds=2 * START)
+
+
+def head_training(facts: Facts) -> Work:
+    """The same with frozen layers: no backward pass goes through them."""
+    return training(facts, backward=0)
+
+
+def half_training(facts: Facts) -> Work:
+    """Fine-tuning on half of the training rows, then one prediction of all of them."""
+    recipe, task = facts.settings["generalisation"], facts.task
+    step = passes(facts, task.train / 2, recipe["batch_size"], facts.model.layers, mixed=True)
+    return step * 3 * recipe["epochs"] + prediction(facts, task.train) + Work(seconds=START)
+
+
+def swapping(facts: Facts) -> Work:
+    """All windows in one sweep over the layers."""
+    task = facts.task
+    every = facts.settings["swapping"]["clean_examples"] == "all"
+    rows = task.train if every else 2 * task.noisy
+    layers = facts.model.layers
+    sweep = passes(facts, rows, sweep_batch(facts, "swapping"), swapped_layers(layers))
+    # states of a kind share a call: three a layer
+    return Work(sweep.flops, sweep.calls * 3 * layers / swapped_layers(layers), 2 * START)
+
+
+def patching(facts: Facts) -> Work:
+    """Both models once, and all windows from their ends on."""
+    layers = facts.model.layers
+    passed = 2 * layers + window_layers(all_windows(layers), layers)[2]
+    whole = swapping(facts)
+    share = passed / swapped_layers(layers)
+    return Work(whole.flops * share, whole.calls, whole.seconds)
+
+
+def retraining(facts: Facts) -> Work:
+    """The windows of a job side by side: own layers are trained, later ones passed through."""
+    recipe, task, model = facts.settings["retraining"], facts.task, facts.model
+    windows = parse_windows(facts.wildcards.get("windows", "all"), model.layers)
+    prefix, opened, closed = window_layers(windows, model.layers)
+    rows = max(1, task.train - 2 * task.noisy)
+    layers = prefix + 3 * opened + 2 * closed
+    epoch = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
+    calls = epoch.calls * 6 * model.layers / layers  # windows share their calls
+    end = prediction(facts, 2 * task.noisy) * ((prefix + opened + closed) / model.layers)
+    return Work(epoch.flops, calls) * recipe["epochs"] + end + Work(seconds=2 * START)
+
+
+def gradients(facts: Facts) -> Work:
+    """Noisy and as many clean examples, forward and backward, through theta_M1 and theta_F."""
+    batch = sweep_batch(facts, "gradients")
+    return passes(facts, 2 * facts.task.noisy, batch, 3 * 2 * facts.model.layers) + Work(
+        seconds=2 * START
+    )
+
+
+def probing(facts: Facts) -> Work:
+    """States of all layers in one pass, then every probe of every layer side by side."""
+    recipe, task, model = facts.settings["probing"], facts.task, facts.model
+    # layers 0..L of theta_M2, and layer 1 of theta_F
+    probes = (model.layers + 2) * PROBE_KINDS * len(recipe["seeds"])
+    rows, hidden = PROBE_ROWS * task.train * recipe["epochs"], recipe["hidden"]
+    flops = 6 * rows * probes * (model.width * hidden + hidden * hidden)
+    training_probes = Work(flops, PROBE_CALLS * rows / recipe["batch_size"])
+    return prediction(facts, 2 * task.train) + training_probes + Work(seconds=2 * START)
+
+
+def centroids(facts: Facts) -> Work:
+    """All training rows through theta_M2 and through it with half of theta_O's layers: the top
+    half shares its lower layers. All pairs of classes then, a layer at a time."""
+    task, layers = facts.task, facts.model.layers
+    batch = sweep_batch(facts, "centroids")
+    pairs = task.classes * (task.classes - 1)
+    places = Work(
+        seconds=MIXTURES * layers * (pairs * 1e-3 + task.train * facts.model.width * 2e-8)
+    )
+    return passes(facts, task.train, batch, 2.5 * layers) + places + Work(seconds=2 * START)
+
+
+def checkpoint(facts: Facts) -> float:
+    """Bytes of a model on disk, float32."""
+    return 4 * facts.model.parameters + 4e6
+
+
+def weight_change(facts: Facts) -> Work:
+    """Three models read, and compared at some 100 MB/s."""
+    return Work(seconds=START + 3 * checkpoint(facts) / 1e8)
+
+
+def model_retrieval(facts: Facts) -> Work:
+    """A download at 30 MB/s, and one look at the model."""
+    return Work(seconds=START + checkpoint(facts) / 30e6)
+
+
+def task_table(facts: Facts) -> Work:
+    """Every task tokenised by every model, some 10,000 inputs a second."""
+    config = facts.sizes.config
+    rows = sum(facts.sizes.task(name).train for name in config["tasks"])
+    return Work(seconds=START + rows * len(config["models"]) / 1e4)
+
+
+def summarised_examples(facts: Facts) -> Work:
+    """A table of every noisy example of every run."""
+    return Work(seconds=SCRIPT + all_examples(facts, "examples.tsv") / 2e6)
+
+
+def all_examples(facts: Facts, name: str) -> float:
+    """Bytes of the table of all noisy examples of all runs, some 50 each."""
+    config = facts.sizes.config
+    runs = sum(len(facts.sizes.settings(model)["model_seeds"]) for model in config["models"])
+    noisy = sum(facts.sizes.task(task).noisy for task in config["tasks"])
+    return SMALL + 50 * noisy * runs * (name == "examples.tsv")
+
+
+def constant(seconds: float) -> Callable[[Facts], Work]:
+    """A job whose time hardly hangs on anything."""
+    return lambda facts: Work(seconds=seconds)
