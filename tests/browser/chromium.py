@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ os.dup2(given, 3)  # where the browser reads and writes
 os.dup2(taken, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-PATIENCE = 120  # seconds for an answer on a busy machine
+PATIENCE = 300  # seconds for an answer on a busy machine
 
 
 def browser() -> str | None:
@@ -66,10 +67,10 @@ class Page:
                 return answer["result"]
 
     def _next(self):
-        end = time.monotonic() + PATIENCE
         while b"\0" not in self.buffer:
-            chunk = os.read(self.output, 1 << 20)
-            if not chunk or time.monotonic() > end:
+            ready, _, _ = select.select([self.output], [], [], PATIENCE)
+            chunk = os.read(self.output, 1 << 20) if ready else b""
+            if not chunk:
                 raise RuntimeError("the browser said nothing more")
             self.buffer += chunk
         line, _, self.buffer = self.buffer.partition(b"\0")
@@ -108,6 +109,14 @@ class Page:
         if "exceptionDetails" in result:
             raise RuntimeError(json.dumps(result["exceptionDetails"])[:800])
         return result["result"].get("value")
+
+    def wait(self, script):
+        """Run a JavaScript expression until it is true."""
+        end = time.monotonic() + PATIENCE
+        while not self.run(script):
+            if time.monotonic() > end:
+                raise RuntimeError(f"not in {PATIENCE} s: {script}")
+            time.sleep(0.02)
 
     def press(self, key):
         """Press and release a key, Enter or Tab."""

@@ -157,8 +157,7 @@ def test_contents_fold_on_small_screens_and_show_the_place(tab, path):
     tab.run("document.documentElement.style.scrollBehavior = 'auto'")
     for place, section in (("#techniques", "#techniques"), ("footer", "#provenance")):
         tab.run(f"document.querySelector('{place}').scrollIntoView()")
-        tab.run("new Promise(done => setTimeout(done, 200))")
-        assert tab.run("document.querySelector('nav a[aria-current]').hash") == section
+        tab.wait(f"document.querySelector('nav a[aria-current]')?.hash === '{section}'")
 
 
 def test_first_tab_stop_skips_to_the_results(tab, path):

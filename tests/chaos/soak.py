@@ -10,7 +10,6 @@ restarts, jobs run again, seconds and the verdict; exits with 1 when any final t
 
 import argparse
 import itertools
-import os
 import random
 import re
 import signal
@@ -25,13 +24,10 @@ from pathlib import Path
 import psutil
 
 from alike import differences
-from study import snakemake, write_study
+from study import snakemake, start, write_study
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [
-    *(sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "study.yaml"),
-    *("--rerun-incomplete", "--keep-going"),
-]
+OPTIONS = ("--cores", "2", "--rerun-incomplete", "--keep-going", "--")
 STARTED = re.compile(r"^(?:local)?rule \w+:$", re.MULTILINE)
 # Long enough to be killed in the middle of training; two seeds run side by side.
 STUDY = dict(
@@ -102,19 +98,6 @@ def is_job(process: psutil.Process) -> bool:
         return False
 
 
-def start(folder: Path, log: Path, targets: list[str]) -> subprocess.Popen:
-    """Give the command; what it says goes to a file."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    with open(log, "w") as file:
-        return subprocess.Popen(
-            [*COMMAND, *targets],
-            cwd=folder,
-            env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-
-
 @dataclass(frozen=True)
 class Storm:
     """What is to be killed, one after the other, and mean seconds between kills."""
@@ -160,7 +143,7 @@ def finish(folder: Path, targets: list[str], storm: Storm, tally: Tally) -> None
             snakemake(folder, "--unlock")
             tally.unlocks += 1
         log = folder / f"driver-{attempt}.log"
-        process = start(folder, log, targets)
+        process = start(folder, *OPTIONS, *targets, said=log)
         killed = tally.kills
         disturb(process, storm, tally)
         code = process.wait()
@@ -187,7 +170,7 @@ def soak(
     tally, began = Tally(), time.monotonic()
     whole = write_study(folder / "undisturbed", **study)
     log = folder / "undisturbed.log"
-    if start(whole, log, targets).wait():
+    if start(whole, *OPTIONS, *targets, said=log).wait():
         raise RuntimeError(f"the undisturbed run failed:\n{log.read_text()[-6000:]}")
     tally.undisturbed = len(STARTED.findall(log.read_text()))
     took, began = time.monotonic() - began, time.monotonic()

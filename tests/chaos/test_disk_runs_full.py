@@ -7,19 +7,18 @@ import json
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from alike import differences
-from soak import start
-from study import snakemake, write_study
+from soak import OPTIONS
+from study import holding, let_go, snakemake, start, wait_until_held, write_study
 
 STUDY = dict(
     techniques=["swapping"],
     stages=[],
-    training={"epochs": 150, "learning_rate": 0.01, "memorised_above": 0.6},
+    training={"epochs": 8, "learning_rate": 0.01, "memorised_above": 0.6},
 )
 TABLE = "toy/tiny/seed1/swap.tsv"
 SMALL, LARGE = "24m", "96m"
@@ -79,10 +78,11 @@ def test_training_survives_a_full_disk(whole, disk, tmp_path, where):
     place = "results" if everything else str(results)
     write_study(folder, **STUDY, results_dir=place)
     log = tmp_path / "driver.log"
-    process = start(folder, log, [f"{place}/{TABLE}"])
-    while epochs_saved(results) < 3 and process.poll() is None:
-        time.sleep(0.01)
+    hold = holding(folder, training=(r"/perturbed/.*/state\.json$", 4))
+    process = start(folder, *OPTIONS, f"{place}/{TABLE}", said=log, **hold)
+    wait_until_held(folder, "training", process)
     fill(disk)
+    let_go(folder, "training")
     assert process.wait() != 0
     said = log.read_text()
     needs = r"this needs (?:more than )?[\d.]+ \w+, and .* free"
@@ -91,7 +91,7 @@ def test_training_survives_a_full_disk(whole, disk, tmp_path, where):
     assert "Make room" in said
     assert "Traceback" not in said, said
     saved = epochs_saved(results)
-    assert saved >= 3 and not (results / "toy/tiny/seed1/perturbed/final").exists()
+    assert saved == 3 and not (results / "toy/tiny/seed1/perturbed/final").exists()
     mount("-o", f"remount,size={LARGE}", str(disk))
     again = snakemake(folder, f"{place}/{TABLE}", "--rerun-incomplete").stdout
     assert f"resuming after epoch {saved}" in again

@@ -24,6 +24,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontr
 DEFAULT_PLACE = Path("/etc/slurm")
 CONFIGURATIONS = ("slurm.conf", "gres.conf")
 CPUS, MEMORY_MB, GPUS = 4, 64000, 2  # what the node claims, whatever the machine has
+PATIENCE = 300  # seconds for what takes one or a few on an idle machine
 
 # SlurmdParameters: claims count more than what is found. linuxproc, task/none: no cgroups.
 # JobAcctGather: a step is killed within seconds of taking more memory than it asked for.
@@ -167,14 +168,14 @@ class Cluster:
     def start_node(self) -> None:
         """Start slurmd, and wait until the node takes jobs."""
         self._daemon("slurmd")
-        _wait(self._node_is_up, 60, f"node is not up; see {self.folder}/*.log")
+        _wait(self._node_is_up, f"node is not up; see {self.folder}/*.log")
 
     def kill_node(self) -> None:
         """SIGKILL for slurmd: running jobs live on without it."""
         pid = self._pid("slurmd")
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-            _wait(lambda: not _is_alive(pid, "slurmd"), 10, "slurmd survives SIGKILL")
+            _wait(lambda: not _is_alive(pid, "slurmd"), "slurmd survives SIGKILL")
 
     def stewards(self, number: str) -> list[int]:
         """Processes of Slurm that watch over a job's steps on this node."""
@@ -193,7 +194,7 @@ class Cluster:
         if self._pid("slurmctld") is not None:
             self.run("scancel", "--partition=cpu", check=False)
             self.run("scancel", "--partition=gpu", check=False)
-            give_up = time.monotonic() + 15
+            give_up = time.monotonic() + 60
             while self.run("squeue", "--noheader", check=False) and time.monotonic() < give_up:
                 time.sleep(0.3)
         for name in ("slurmd", "slurmctld", "munged"):
@@ -222,7 +223,7 @@ class Cluster:
 
     def run(self, *command: str, check: bool = True) -> str:
         """Output of a command of Slurm; without a controller it would wait for minutes."""
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if check and done.returncode:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
         return done.stdout.strip()
@@ -273,7 +274,7 @@ class Cluster:
         }
         # --force: folders of tests are writable for others than root
         _launch(["munged", "--force", *(f"--{name}={value}" for name, value in options.items())])
-        _wait(lambda: (self.folder / "munge.socket").exists(), 10, "munged doesn't answer")
+        _wait(lambda: (self.folder / "munge.socket").exists(), "munged doesn't answer")
 
     def _daemon(self, name: str, *options: str) -> None:
         _launch([name, "-f", str(self.folder / "slurm.conf"), *options])
@@ -298,7 +299,7 @@ class Cluster:
     def _end(self, name: str) -> None:
         pid = self._pid(name)
         for number in (signal.SIGTERM, signal.SIGKILL):
-            give_up = time.monotonic() + 10
+            give_up = time.monotonic() + 30
             while pid is not None and _is_alive(pid, name) and time.monotonic() < give_up:
                 os.kill(pid, number)
                 time.sleep(0.2)
@@ -307,7 +308,7 @@ class Cluster:
 def _launch(command: list[str]) -> None:
     """Start a program that puts itself into the background."""
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
     )
     if done.returncode:
         raise Unavailable(f"{command[0]} didn't start: {(done.stderr or done.stdout).strip()}")
@@ -322,8 +323,8 @@ def _is_alive(pid: int, name: str) -> bool:
     return f"({name})" in status and ") Z " not in status
 
 
-def _wait(condition: Callable[[], bool], seconds: float, complaint: str) -> None:
-    give_up = time.monotonic() + seconds
+def _wait(condition: Callable[[], bool], complaint: str) -> None:
+    give_up = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > give_up:
             raise Unavailable(complaint)

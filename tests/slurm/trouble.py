@@ -1,4 +1,4 @@
-"""One stroke of bad luck for the training of theta_M2, once it has finished two epochs.
+"""One stroke of bad luck for the training of theta_M2, when it is about to save a third epoch.
 
 Tests put this in the way of a study's jobs under the name `sitecustomize`, which Python imports
 by itself. The file `trouble` in the study's folder says what happens, and is used up by it:
@@ -7,29 +7,27 @@ by itself. The file `trouble` in the study's folder says what happens, and is us
     memory  it takes two gigabytes first
 """
 
-import json
 import os
+import re
 import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
-STATE = Path("results/.scratch/toy/tiny/seed1/perturbed/state/state.json")
+STATE = re.compile(r"/perturbed/.*/state\.json$")
+SPARED = 2  # epochs that are saved before
 ORDER, STRUCK = Path("trouble"), Path("struck")
+seen: list[str] = []
 
 
-def epochs_saved() -> int:
-    """Epochs that a new process would not have to train again."""
-    try:
-        return len(json.loads(STATE.read_text())["history"])
-    except (OSError, ValueError):
-        return 0
+def heed(event: str, arguments: tuple) -> None:
+    """Of all that Python reports of itself, heed that an epoch's state is written."""
+    if event == "open" and STATE.search(str(arguments[0])):
+        seen.append(event)
+        if len(seen) == SPARED + 1:
+            strike()
 
 
 def strike() -> None:
-    while epochs_saved() < 2:
-        time.sleep(0.005)
     kind = ORDER.read_text()
     ORDER.unlink()
     hoard = b"x" * 2_000_000_000 if kind == "memory" else b""
@@ -37,9 +35,8 @@ def strike() -> None:
     draft.write_text(str(os.getpid()))
     draft.replace(STRUCK)
     os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(1)  # another thread may take the signal: this one stops a moment later
     del hoard
 
 
 if ORDER.exists() and any(argument.endswith(".train.py") for argument in sys.orig_argv):
-    threading.Thread(target=strike, daemon=True).start()
+    sys.addaudithook(heed)

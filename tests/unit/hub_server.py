@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +14,8 @@ COMMIT = "1" * 40
 class Hub:
     """What the stub serves: `files` by path; `faults` are taken one per request until empty.
 
-    A fault is a status code, ("error", status, hub error code), "slow" or "cut" (a body that
-    ends half way).
+    A fault is a status code, ("error", status, hub error code), "slow" (no answer before the
+    next request comes) or "cut" (a body that ends half way).
     """
 
     def __init__(self) -> None:
@@ -25,6 +24,7 @@ class Hub:
         self.faults: dict[str, list] = {"HEAD": [], "GET": []}
         self.asked: list[tuple[str, str, str | None]] = []
         self.endpoint = ""
+        self.lost_patience = threading.Event()
 
     def requests(self) -> Counter:
         """How many requests of each method came."""
@@ -61,7 +61,8 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
             faults = hub.faults[self.command]
             fault = faults.pop(0) if faults else None
             if fault == "slow":
-                time.sleep(1)
+                hub.lost_patience.wait(300)
+            hub.lost_patience.set()
             if isinstance(fault, int):
                 return self._refuse(fault)
             if isinstance(fault, tuple):

@@ -7,6 +7,7 @@ import pandas as pd
 
 from memloc.budget.benchmarks import COLUMNS as COST
 from memloc.figures.draw import draw
+from memloc.generalise.scores import COLUMNS as GENERALISATION
 from memloc.localise.gradients.variants import COLUMNS as GRADIENTS
 from memloc.localise.gradients.variants import VARIANTS
 from memloc.localise.probes.weights import COLUMNS as PROBES
@@ -43,6 +44,11 @@ MODELS = {
     "opt": {"label": "OPT"},
     "gpt-neo": {"label": "GPT-N"},
     "pythia": {"label": "Pythia"},
+}
+
+OWN = {  # tasks outside the paper
+    "bbc": {"category": "topic", "label": "BBC News"},
+    "snippets": {"category": "sentiment", "label": "Movie snippets"},
 }
 
 
@@ -131,6 +137,24 @@ def runs(tasks, models, seeds, techniques, n_layers=12):
                     frame = MAKERS[name](number, seed + 10 * shift, n_layers)
                     found.append(Run(name, task, model, seed, frame))
     return found
+
+
+def generalisation_scores(tasks, models):
+    """A generalisation.tsv whose scores differ by task and model."""
+    rows = []
+    for i, task in enumerate(tasks):
+        for j, model in enumerate(models):
+            score = 0.5 + 0.035 * i + 0.02 * j
+            rows.append(
+                {
+                    "task": task, "model": model, "score": score, "sd": 0.02,
+                    "validation_accuracy": 0.6, "validation_scaled": 0.08 * i - 0.05,
+                    "n_examples": 100, "n_halves": 30, "score_clean": score + 0.05,
+                    "score_noisy": 0.04 + 0.01 * i, "validation_sd": np.nan,
+                    "n_never_heldout": 0, "chance": 0.5,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows, columns=GENERALISATION)
 
 
 def training_runs(tasks, models, seeds):

@@ -103,7 +103,7 @@ def write_study(folder: Path, **changes) -> Path:
 
 
 COMMAND = (sys.executable, "-m", "snakemake", "--configfile", "study.yaml")
-PATIENCE = 600  # seconds for what takes less than one minute on an idle machine
+PATIENCE = 1800  # seconds for what takes less than one minute on an idle machine
 
 
 def surroundings(**environment: str) -> dict[str, str]:
@@ -131,9 +131,11 @@ def snakemake(
     return done
 
 
-def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen:
-    """A driver in a process group of its own; what it says goes to `driver.log`."""
-    with open(folder / "driver.log", "w") as log:
+def start(
+    folder: Path, *arguments: str, said: Path | None = None, **environment: str
+) -> subprocess.Popen:
+    """A driver in a process group of its own; what it says goes to `said`, else `driver.log`."""
+    with open(said or folder / "driver.log", "w") as log:
         return subprocess.Popen(
             [*COMMAND, "--cores", "1", *arguments],
             cwd=folder,
@@ -154,6 +156,27 @@ def wait_for(
         assert driver.poll() is None or condition(), "the driver has ended"
         assert time.monotonic() < give_up, f"not in {seconds:g} s"
         time.sleep(0.02)
+
+
+def holding(folder: Path, **moments: tuple[str, int]) -> dict[str, str]:
+    """Environment of a driver that is held, or whose jobs are, at certain moments.
+
+    Each is the pattern of a path, and which opening of it by one process is meant: see hold.py.
+    """
+    shutil.copy(Path(__file__).with_name("hold.py"), folder / "workflow/sitecustomize.py")
+    for name in moments:
+        (folder / f"gate-{name}").touch()
+    return {"HOLD_AT": json.dumps(moments), "PYTHONPATH": str(folder / "workflow")}
+
+
+def wait_until_held(folder: Path, name: str, driver: subprocess.Popen) -> None:
+    """Wait until a driver, or a job of its, is held at a moment."""
+    wait_for((folder / f"held-{name}").exists, driver)
+
+
+def let_go(folder: Path, name: str) -> None:
+    """Let whoever is held at a moment go on, and hold nobody there any more."""
+    (folder / f"gate-{name}").unlink()
 
 
 def planned(folder: Path, *targets: str, before: tuple[str, ...] = ()) -> dict[str, int]:

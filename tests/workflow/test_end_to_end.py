@@ -13,7 +13,7 @@ import yaml
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from memloc.study.techniques import TECHNIQUES
-from study import N_LAYERS, ROOT, planned, snakemake, write_study
+from study import N_LAYERS, PATIENCE, ROOT, planned, snakemake, write_study
 
 RUN = Path("results/toy/tiny/seed1")
 
@@ -267,6 +267,6 @@ def test_the_papers_study_is_planned_without_torch(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert "HEAVY []" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]

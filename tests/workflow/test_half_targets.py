@@ -2,15 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from study import planned, snakemake, write_study
+from study import holding, planned, snakemake, start, wait_until_held, write_study
 
 PAIR = Path("results/toy/tiny")
 HALVES = {"halves": 2, "splits": "pairs", "epochs": 2, "learning_rate": 0.01}
@@ -97,28 +94,19 @@ def test_a_study_without_the_stage_trains_no_half(tmp_path):
 
 
 def test_a_killed_half_resumes_to_the_same_bytes(tmp_path):
-    folder = write_study(tmp_path / "killed", generalisation={**HALVES, "epochs": 60})
-    target = PAIR / "halves/1.parquet"
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "study.yaml"]
-    process = subprocess.Popen(
-        [*command, "--", str(target)],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    state = folder / "results/.scratch/toy/tiny/halves/1/state/state.json"
-    give_up = time.monotonic() + 120
-    while not state.exists() and time.monotonic() < give_up:
-        time.sleep(0.02)
+    halves = {**HALVES, "epochs": 6}
+    folder = write_study(tmp_path / "killed", generalisation=halves)
+    target = str(PAIR / "halves/1.parquet")
+    hold = holding(folder, training=(r"/halves/1/.*/state\.json$", 3))
+    process = start(folder, target, **hold)
+    wait_until_held(folder, "training", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert state.exists() and not (folder / target).exists()
+    assert not (folder / target).exists()
     snakemake(folder, "--unlock")
-    snakemake(folder, str(target), "--rerun-incomplete")
+    snakemake(folder, target, "--rerun-incomplete")
     log = folder / "logs/results/toy/tiny/halves/1.log"
-    assert "resuming after epoch" in log.read_text()
-    whole = write_study(tmp_path / "whole", generalisation={**HALVES, "epochs": 60})
-    snakemake(whole, str(target))
+    assert "resuming after epoch 2" in log.read_text()
+    whole = write_study(tmp_path / "whole", generalisation=halves)
+    snakemake(whole, target)
     assert (folder / target).read_bytes() == (whole / target).read_bytes()

@@ -1,22 +1,28 @@
 """Training whose driver is killed, with it or alone: either way it ends in the same bits."""
 
-import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from study import planned, snakemake, write_study
+from study import (
+    PATIENCE,
+    holding,
+    let_go,
+    planned,
+    snakemake,
+    start,
+    wait_for,
+    wait_until_held,
+    write_study,
+)
 
 RUN = Path("results/toy/tiny/seed1")
-TRAINING = {"epochs": 60, "learning_rate": 0.01, "memorised_above": 0.6}
+TRAINING = {"epochs": 6, "learning_rate": 0.01, "memorised_above": 0.6}
 TARGET = f"{RUN}/perturbed/final"
-SCRATCH = "results/.scratch/toy/tiny/seed1/perturbed"
 LOG = f"logs/{RUN}/perturbed/training.log"
 
 
@@ -28,29 +34,11 @@ def undisturbed(tmp_path_factory):
     return (folder / f"{TARGET}.sha256").read_text()
 
 
-def wait_for(condition, seconds: float = 300) -> None:
-    give_up = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-
-
-def start(folder: Path) -> subprocess.Popen:
-    """A driver that has begun to train."""
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "study.yaml"]
-    process = subprocess.Popen(
-        [*command, "--rerun-incomplete", "--", TARGET],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "MEMLOC_ORPHANS": "run",
-        },
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    wait_for((folder / SCRATCH / "state/state.json").exists)
+def start_and_hold(folder: Path) -> subprocess.Popen:
+    """A driver whose training is held when it has saved two epochs, and is about to save more."""
+    hold = holding(folder, training=(r"/perturbed/.*/state\.json$", 3))
+    process = start(folder, TARGET, MEMLOC_ORPHANS="run", **hold)
+    wait_until_held(folder, "training", process)
     return process
 
 
@@ -62,32 +50,30 @@ def log_of(folder: Path) -> str:
 
 def test_killed_training_resumes_to_the_same_bits(tmp_path, undisturbed):
     folder = write_study(tmp_path, training=TRAINING)
-    process = start(folder)
+    process = start_and_hold(folder)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (folder / TARGET).exists()
     snakemake(folder, "--unlock")
     snakemake(folder, TARGET, "--rerun-incomplete")
-    assert "resuming after epoch" in (folder / LOG).read_text()
+    assert "resuming after epoch 2" in (folder / LOG).read_text()
     assert (folder / f"{TARGET}.sha256").read_text() == undisturbed
 
 
 def test_training_left_behind_is_waited_for(tmp_path, undisturbed):
     """The driver alone dies: a second one finds its training at work, and takes its results."""
     folder = write_study(tmp_path, training=TRAINING)
-    process = start(folder)
-    orphan = json.loads((folder / f"{SCRATCH}.lock").read_text())["process"]
-    os.kill(orphan, signal.SIGSTOP)  # however fast the machine, it isn't done too soon
+    process = start_and_hold(folder)
     process.kill()
     process.wait()
     assert not (folder / TARGET).exists()
     snakemake(folder, "--unlock")
-    second = start(folder)
+    second = start(folder, "--rerun-incomplete", "--", TARGET)
     try:
-        wait_for(lambda: "waiting for it" in log_of(folder))
+        wait_for(lambda: "waiting for it" in log_of(folder), second)
     finally:
-        os.kill(orphan, signal.SIGCONT)
-    assert second.wait(300) == 0
+        let_go(folder, "training")
+    assert second.wait(PATIENCE) == 0
     assert "its results stand" in log_of(folder)
     assert (folder / f"{TARGET}.sha256").read_text() == undisturbed
     assert not [path for path in (folder / "results/.scratch").rglob("*") if path.is_file()]

@@ -1,15 +1,13 @@
 """Two drivers in one folder: the second is told of the first, whatever that one is just doing."""
 
-import json
 import os
-import shutil
 import signal
 import socket
 from pathlib import Path
 
 import pytest
 
-from study import planned, snakemake, start, wait_for, write_study
+from study import PATIENCE, holding, let_go, planned, snakemake, start, wait_until_held, write_study
 
 RUN = Path("results/toy/tiny/seed1")
 TARGET = f"{RUN}/original/final"
@@ -27,9 +25,9 @@ REFUSED = "another Snakemake process works in this folder"
 def held_study(folder: Path, *moments: str):
     """A study and its driver, which goes on from each moment when it is let go."""
     write_study(folder)
-    shutil.copy(Path(__file__).with_name("hold.py"), folder / "workflow/sitecustomize.py")
-    at = json.dumps({name: MOMENTS[name] for name in moments})
-    return start(folder, TARGET, HOLD_AT=at, PYTHONPATH=str(folder / "workflow"))
+    return start(
+        folder, TARGET, **holding(folder, **{name: (MOMENTS[name], 1) for name in moments})
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +38,13 @@ def met(tmp_path_factory):
     told = {}
     try:
         for name in MOMENTS:
-            wait_for(lambda name=name: (folder / f"held-{name}").exists(), first)
+            wait_until_held(folder, name, first)
             told[name] = [
                 snakemake(folder, option, "--", TARGET, check=False)
                 for option in ("--rerun-incomplete" if name == "trains" else "-p", "--dry-run")
             ]
-            (folder / f"go-{name}").touch()
-        code = first.wait(600)
+            let_go(folder, name)
+        code = first.wait(PATIENCE)
     finally:
         if first.poll() is None:
             os.killpg(first.pid, signal.SIGKILL)
@@ -91,12 +89,11 @@ def without_seconds(path: Path) -> list[str]:
 
 def test_the_lock_of_a_killed_driver_can_be_unlocked(tmp_path):
     first = held_study(tmp_path, "trains")
-    wait_for(lambda: (tmp_path / "held-trains").exists(), first)
+    wait_until_held(tmp_path, "trains", first)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     second = snakemake(tmp_path, TARGET, check=False)
     assert second.returncode, "its lock outlives a killed driver"
     assert "--unlock" in second.stdout and REFUSED not in second.stdout
     snakemake(tmp_path, "--unlock")
-    (tmp_path / "go-trains").touch()
     assert snakemake(tmp_path, TARGET).returncode == 0

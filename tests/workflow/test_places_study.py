@@ -1,12 +1,7 @@
-"""Results elsewhere: behind a link, at an absolute path, in a storage; one driver writes there."""
+"""Results elsewhere: behind a link, at an absolute path, in a storage."""
 
 import importlib.util
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -70,30 +65,3 @@ def test_a_storage_prefix_holds_the_same_results(elsewhere, tmp_path):
     assert planned(folder, TARGET, before=storage) == {}
     report = snakemake(folder, "--dry-run", *storage).stdout
     assert "contains double" not in report
-
-
-def test_a_second_driver_is_refused_until_the_lock_goes(tmp_path):
-    folder = write_study(tmp_path, training={"epochs": 500, "learning_rate": 0.01})
-    target = f"{RUN}/original/final"
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "study.yaml"]
-    first = subprocess.Popen(
-        [*command, "--", target],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        give_up = time.monotonic() + 120
-        while not (folder / "resources/tasks").exists() and time.monotonic() < give_up:
-            time.sleep(0.05)
-        second = snakemake(folder, target, check=False)
-        assert second.returncode and "lock" in second.stdout and "--unlock" in second.stdout
-        assert first.poll() is None
-    finally:
-        os.killpg(first.pid, signal.SIGKILL)
-        first.wait()
-    assert snakemake(folder, target, check=False).returncode, "its lock outlives a killed driver"
-    snakemake(folder, "--unlock")
-    assert snakemake(folder, "--dry-run", target).returncode == 0

@@ -1,4 +1,4 @@
-"""Figures of the control setup, and what its section of the report says in words."""
+"""Figures of the control setup: every kind is drawn, and every pair of layers is told apart."""
 
 import itertools
 
@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from memloc.control.scores import COLUMNS, accuracy_at, aggregate
+from memloc.control.scores import COLUMNS, accuracy_at
 from memloc.figures.control import gradient_variants, place_of
 from memloc.figures.draw import draw
 from memloc.localise.gradients.variants import VARIANTS
-from memloc.report.sections.control import reading
 from memloc.store.tables import write_tsv
 from memloc.study.control import pair_of
 from memloc.study.figures import KINDS
@@ -80,29 +79,12 @@ def tables(tmp_path):
 def test_every_kind_is_drawn(tables, tmp_path, kind):
     outputs = [tmp_path / f"figure.{ending}" for ending in ("pdf", "png")]
     runs = [dict(task="bbc", model="minilm", pair=pair, role="validation") for pair in PAIRS]
-    draw(kind, outputs, tables, TASKS, MODELS, {"model": "minilm"}, runs)
+    draw(KINDS[kind].drawer, outputs, tables, TASKS, MODELS, {"model": "minilm"}, runs)
     assert all(path.stat().st_size > 2000 for path in outputs)
 
 
 def test_places_of_pairs():
     assert [place_of(pair, 6) for pair in PAIRS] == ["first", "middle", "last"]
-
-
-def test_one_sentence_says_which_techniques_found_the_layers():
-    rows = [
-        dict(role="test", model="m", technique=name, k=2, accuracy=value, chance=1 / 3)
-        for name, values in {
-            "swapping": (1, 1), "retraining": (1, 0.9), "gradients": (0.5, 0.6), "probing": (0, 0),
-            "rewinding-memorised": (np.nan, np.nan),
-        }.items()
-        for value in values
-    ]  # fmt: skip
-    assert reading(aggregate(pd.DataFrame(rows), ["technique"])) == (
-        "Layer swapping and layer retraining found the two layers nearly always; forgetting "
-        "gradients did better than guessing, but not reliably; probing did not do clearly better "
-        "than guessing; rewinding to memorised said nothing (all scores are undefined) "
-        "(accuracy@2; a random guess gets 0.33)."
-    )
 
 
 def test_pairs_of_any_place_are_told_apart():

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -54,7 +53,7 @@ def test_contending_processes_get_slots_of_their_own(hold):
     late = [hold("0,1", 2) for _ in range(2)]
     first[2].stdin.write("\n")
     first[2].stdin.flush()
-    first[2].wait(timeout=30)
+    first[2].wait(timeout=300)
     os.kill(first[0].pid, signal.SIGKILL)
     freed = [got[0], got[2]]
     assert sorted(process.stdout.readline().split() for process in late) == sorted(freed)
@@ -79,9 +78,8 @@ def test_patience_ends_in_a_readable_error(tmp_path):
 def test_an_error_inside_frees_the_slot(tmp_path):
     with pytest.raises(ValueError), slot(["0"], 1, tmp_path):
         raise ValueError
-    started = time.monotonic()
-    with slot(["0"], 1, tmp_path):
-        assert time.monotonic() - started < slots.POLL_SECONDS
+    with slot(["0"], 1, tmp_path, patience=0) as free:
+        assert free == ("0", 0)
 
 
 @pytest.mark.parametrize(

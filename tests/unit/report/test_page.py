@@ -3,7 +3,6 @@
 import math
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,12 +11,10 @@ import synthetic
 from depth_tables import tables as depth_tables
 from memloc.data.task_table import TASK_COLUMNS
 from memloc.generalise.scores import COLUMNS as GENERALISATION
-from memloc.report import page as report
-from memloc.report import parts as report_parts
-from memloc.report.sections import provenance as report_provenance
-from memloc.report.sections import setup as report_setup
+from memloc.report.page import write_report
+from memloc.report.sections.setup import LENGTHS, SIZES
+from memloc.report.tables import TITLES
 from memloc.store.tables import read_tsv
-from memloc.study.figures import KINDS
 from memloc.summary.correlations import correlations
 
 TASKS = {name: synthetic.TASKS[name] for name in ("rte", "trec")}
@@ -163,7 +160,7 @@ def made_of(folder, **frames):
     """A page of only these tables."""
     for name, frame in frames.items():
         synthetic.write_tsv(frame, folder / f"{name}.tsv")
-    report.write_report(
+    write_report(
         folder / "report.html", title="T", pictures=[], models=MODELS, tasks=TASKS, settings={},
         tables={name: str(folder / f"{name}.tsv") for name in frames},
         templates=str(synthetic.TEMPLATES),
@@ -190,21 +187,9 @@ def test_tasks_come_in_two_tables_that_explain_themselves(tmp_path):
     sizes, lengths = page.tables["tasks"], page.tables["tasks-lengths"]
     assert len(sizes) == len(TASKS) and len(lengths) == len(TASKS) * len(MODELS)
     assert max(len(sizes[0]), len(lengths[0])) <= 12
-    assert set(TASK_COLUMNS) == {*report_setup.SIZES, *report_setup.LENGTHS, "label"}
+    assert set(TASK_COLUMNS) == {*SIZES, *LENGTHS, "label"}
     for name in ("conflicting", "conflicting_before", "noisy_uncorrected"):
-        assert report_parts.TITLES[name] in page.text
-
-
-def test_records_are_found_by_pattern(tmp_path):
-    for name in ("1-1", "2-2"):
-        synthetic.write_json(tmp_path / "retrain" / f"{name}.json", {"window": name})
-    given = {"rte": [str(tmp_path / "none.json"), str(tmp_path / "retrain" / "*.json")]}
-    content = report_parts.Content(
-        title="", tables={}, pictures=[], models={}, tasks={}, settings={}, templates="",
-        records=given,
-    )  # fmt: skip
-    found = report_provenance.build(content).parts[0].texts
-    assert found[0]["title"].endswith(": 2") and "2-2" in found[0]["text"]
+        assert TITLES[name] in page.text
 
 
 def test_every_figure_is_described_and_can_be_saved(made, page):
@@ -241,7 +226,7 @@ def test_undefined_seeds_are_pointed_out(tmp_path):
     frame = synthetic.summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2), ["swapping"], 3))["mcog"]
     frame.loc[0, ["mcog", "sd", "n_seeds"]] = [math.nan, math.nan, 0]
     synthetic.write_tsv(frame, tmp_path / "mcog.tsv")
-    report.write_report(
+    write_report(
         tmp_path / "report.html", title="T", tables={"mcog": str(tmp_path / "mcog.tsv")},
         pictures=[], models=MODELS, tasks=TASKS, settings={}, templates=str(synthetic.TEMPLATES),
     )  # fmt: skip
@@ -253,7 +238,7 @@ def test_undefined_seeds_are_pointed_out(tmp_path):
 
 def test_a_run_with_nothing_says_so_everywhere(tmp_path):
     output = tmp_path / "report.html"
-    report.write_report(
+    write_report(
         output, title="Empty", tables={}, pictures=[], models={}, tasks={}, settings={},
         templates=str(synthetic.TEMPLATES),
     )  # fmt: skip
@@ -269,34 +254,9 @@ def test_page_is_the_same_every_time(made, tmp_path):
     twice = [tmp_path / "a", tmp_path / "b"]
     for folder in twice:
         folder.mkdir()
-        report.write_report(
+        write_report(
             folder / "report.html", title="T", tables={}, pictures=[], models=MODELS,
             tasks=TASKS, settings={}, templates=str(synthetic.TEMPLATES),
         )  # fmt: skip
     first, second = ((folder / "report.html").read_bytes() for folder in twice)
     assert first == second
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_kind_has_a_caption_that_names_its_wildcards(kind):
-    words = {"task": "RTE", "model": "OPT", "technique": "layer swapping", "measure": "mcog"}
-    words |= {"component": "mlp"}
-    html = report_parts.caption(synthetic.TEMPLATES, kind, words)
-    assert html.startswith("<") and "<strong>" in html and "{{" not in html
-    assert "system-message" not in html and "problematic" not in html
-
-
-def test_no_caption_is_without_a_figure():
-    captions = {path.stem for path in Path(synthetic.TEMPLATES).glob("*.rst")}
-    assert captions == set(KINDS)
-
-
-@pytest.mark.parametrize(
-    "value,text",
-    [
-        (0.98765, "0.988"), (5.0, "5.00"), (12.345, "12.3"), (1234.56, "1235"), (0.0, "0"),
-        (0.00012, "1.2e-04"), (float("nan"), "–"), (7, "7"), ("none", "none"), (1.0, "1.00"),
-    ],
-)  # fmt: skip
-def test_numbers_for_reading(value, text):
-    assert report_parts.shown(value) == text

@@ -21,7 +21,7 @@ with atomic(sys.argv[1]) as draft:
     draft.mkdir()
     (draft / "new").touch()
     print("drafted", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 # Replaces a folder on a file system that can't exchange names; dies in the middle of it.
 GAP = """

@@ -2,10 +2,10 @@
 
 import errno
 import fcntl
+import logging
 import multiprocessing
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from memloc.store.lock import one_process
 
 FORK = multiprocessing.get_context("fork")
+PATIENCE = 300  # seconds for what takes less than one on an idle machine
 IDENTITY = {"params": {"epochs": 3}, "inputs": {}}
 
 
@@ -21,7 +22,7 @@ def work(folder: Path, identity: dict, held, go_on) -> None:
     with one_process(folder / "scratch", identity, [folder / "output"]) as done:
         assert not done
         held.set()
-        go_on.wait(30)
+        assert go_on.wait(PATIENCE)
         (folder / "output").write_text("made by the first")
 
 
@@ -35,7 +36,7 @@ def first(tmp_path):
         process = FORK.Process(target=work, args=(tmp_path, identity, held, go_on))
         process.start()
         processes.append(process)
-        assert held.wait(30)
+        assert held.wait(PATIENCE)
         return process, go_on
 
     yield start
@@ -44,17 +45,32 @@ def first(tmp_path):
         process.join()
 
 
-def second(folder: Path, answer) -> None:
-    with one_process(folder / "scratch", IDENTITY, [folder / "output"]) as done:
+class Waits(logging.Handler):
+    """Tells when a process says that it waits."""
+
+    def __init__(self, told):
+        super().__init__()
+        self.told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "waiting for it" in record.getMessage():
+            self.told.set()
+
+
+def second(folder: Path, output: str, waits, answer) -> None:
+    logger = logging.getLogger("memloc.store.lock")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(Waits(waits))
+    with one_process(folder / "scratch", IDENTITY, [folder / output]) as done:
         answer.put(done)
 
 
-def start_second(folder: Path):
-    answer = FORK.Queue()
-    process = FORK.Process(target=second, args=(folder, answer))
+def start_second(folder: Path, output: str = "output"):
+    """A second process, which waits for the first when this returns."""
+    waits, answer = FORK.Event(), FORK.Queue()
+    process = FORK.Process(target=second, args=(folder, output, waits, answer))
     process.start()
-    time.sleep(0.3)
-    assert answer.empty()  # it waits
+    assert waits.wait(PATIENCE) and answer.empty()
     return process, answer
 
 
@@ -66,8 +82,8 @@ def test_results_of_the_first_stand(tmp_path, first):
     _, go_on = first()
     process, answer = start_second(tmp_path)
     go_on.set()
-    assert answer.get(timeout=30) is True
-    process.join(30)
+    assert answer.get(timeout=PATIENCE) is True
+    process.join(PATIENCE)
     assert process.exitcode == 0 and not lock_files(tmp_path)
 
 
@@ -75,8 +91,8 @@ def test_a_killed_first_leaves_the_run_to_the_second(tmp_path, first):
     holder, _ = first()
     process, answer = start_second(tmp_path)
     os.kill(holder.pid, signal.SIGKILL)
-    assert answer.get(timeout=30) is False
-    process.join(30)
+    assert answer.get(timeout=PATIENCE) is False
+    process.join(PATIENCE)
     assert not lock_files(tmp_path)
 
 
@@ -84,25 +100,17 @@ def test_results_of_other_settings_do_not_count(tmp_path, first):
     _, go_on = first({"params": {"epochs": 4}, "inputs": {}})
     process, answer = start_second(tmp_path)
     go_on.set()
-    assert answer.get(timeout=30) is False
-    process.join(30)
+    assert answer.get(timeout=PATIENCE) is False
+    process.join(PATIENCE)
     assert not lock_files(tmp_path)
 
 
 def test_results_that_are_not_there_do_not_count(tmp_path, first):
     _, go_on = first()
-    elsewhere = FORK.Queue()
-    process = FORK.Process(target=ask_for, args=(tmp_path, "other", elsewhere))
-    process.start()
-    time.sleep(0.3)
+    process, answer = start_second(tmp_path, "other")
     go_on.set()
-    assert elsewhere.get(timeout=30) is False
-    process.join(30)
-
-
-def ask_for(folder: Path, output: str, answer) -> None:
-    with one_process(folder / "scratch", IDENTITY, [folder / output]) as done:
-        answer.put(done)
+    assert answer.get(timeout=PATIENCE) is False
+    process.join(PATIENCE)
 
 
 def test_alone_there_is_work_to_do_and_no_lock_afterwards(tmp_path):

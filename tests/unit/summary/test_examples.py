@@ -1,32 +1,13 @@
-"""Single examples: smallest reverting windows, their distribution, ranks, the page's section."""
+"""Single examples: smallest reverting windows, their distribution and ranks."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from example_tables import N_LAYERS, NAMES, study, tables
 from memloc.errors import MemlocError
-from memloc.figures import components as figures_components
-from memloc.figures import examples as figures_examples
-from memloc.localise.weights import normalise
-from memloc.report import page as report
-from memloc.store.tables import read_tsv, write_tsv
-from memloc.summary import components as component_tables
-from memloc.summary import examples as locations
-from memloc.summary.examples import locate, ranks, read_locations, shares, summarise_locations
-from memloc.windows import all_windows, window_name
-from synthetic import TEMPLATES, windows
-
-N_LAYERS = 3
-NAMES = [window_name(window) for window in all_windows(N_LAYERS)]
-
-
-def tables(reverting, memorised=None):
-    """swap_examples and swap_memorised of examples given by the windows that revert each."""
-    index = [10 + 3 * i for i in range(len(reverting))]
-    rows = [{"index": i} | {n: n not in found for n in NAMES}
-            for i, found in zip(index, reverting, strict=True)]  # fmt: skip
-    known = [True] * len(index) if memorised is None else memorised
-    return pd.DataFrame(rows), pd.DataFrame({"index": index, "memorised": known})
+from memloc.store.tables import read_tsv
+from memloc.summary.examples import RUN_COLUMNS, locate, ranks, read_locations, shares
 
 
 def brute_force(kept):
@@ -41,7 +22,7 @@ def brute_force(kept):
 def test_smallest_windows_by_hand():
     reverting = [{"2-2", "3-3", "1-3"}, {"1-3"}, {"2-3", "1-2", "1-3"}, set(), {"1-1"}]
     found = locate(*tables(reverting, [True, True, True, True, False]))
-    assert list(found) == locations.RUN_COLUMNS and set(found["n_layers"]) == {3}
+    assert list(found) == RUN_COLUMNS and set(found["n_layers"]) == {3}
     assert found["length"].tolist() == ["1", "3", "2", "none", "none"]
     assert found["start"].tolist() == ["2", "1", "1", "none", "none"]
     assert found["single_layers"].tolist() == ["2,3", "none", "none", "none", "none"]
@@ -98,104 +79,10 @@ def test_a_run_that_memorised_nothing_has_shares_of_none():
     assert ranks(run([set()], 1, memorised=[False])).empty
 
 
-@pytest.fixture
-def study(tmp_path):
-    """Summary tables of two tasks, and a perturbed.parquet with a text that must be escaped."""
-    draw = np.random.default_rng(3)
-    paths, runs = [], []
-    for task in ("rte", "trec"):
-        for seed in (1, 2):
-            reverting = [{n for n in NAMES if draw.random() < 0.25} for _ in range(30)]
-            paths.append(tmp_path / f"{task}{seed}.tsv")
-            write_tsv(locate(*tables(reverting)), paths[-1])
-            runs.append({"task": task, "model": "bert", "seed": seed})
-    outputs = {name: tmp_path / f"{name}.tsv" for name in locations.COLUMNS}
-    summarise_locations(paths, runs, outputs)
-    index = [10 + 3 * i for i in range(30)]
-    data = pd.DataFrame({"split": "train", "index": index, "noisy": True, "label": "<yes>"})
-    data["original_label"] = "no"
-    data["premise"] = [f"<script>alert({i})</script> & so on" for i in index]
-    data["hypothesis"] = "long " * 100
-    data.to_parquet(tmp_path / "rte.parquet")
-    return tmp_path, outputs
-
-
-TASKS = {"rte": {"category": "nlu", "label": "RTE"}, "trec": {"category": "topic", "label": "TREC"}}
-MODELS = {"bert": {"label": "BERT"}}
-
-
-def test_tables_round_trip(study):
-    _, outputs = study
+def test_tables_round_trip(tmp_path):
+    outputs = study(tmp_path)
     examples = read_locations(outputs["examples"])
     assert len(examples) == 120 and set(examples["length"]) <= {"1", "2", "3", "none"}
     again = shares(examples)
     kept = read_tsv(outputs["example_shares"])
     assert again["share"].tolist() == pytest.approx(kept["share"].tolist())
-
-
-def test_section_shows_texts_escaped(study):
-    folder, outputs = study
-    page = folder / "report.html"
-    report.write_report(
-        page, title="x", tables={n: str(p) for n, p in outputs.items()}, tasks=TASKS,
-        models=MODELS, settings={}, templates=str(TEMPLATES),
-        data={"rte": str(folder / "rte.parquet")},
-    )  # fmt: skip
-    text = page.read_text(encoding="utf-8")
-    assert "<script>alert(" not in text and "&lt;script&gt;alert(" in text
-    assert "The 10 hardest to revert of RTE" in text and "The 10 easiest to revert of RTE" in text
-    assert "&lt;yes&gt;" in text and "…" in text
-    assert "revert of TREC" not in text  # its texts aren't at hand
-
-
-def test_figure_has_a_row_per_task_and_all_lengths(study):
-    _, outputs = study
-    figure = figures_examples.example_maps(
-        read_tsv(outputs["example_shares"]), TASKS, MODELS, "bert"
-    )
-    left, right = figure.axes
-    assert [t.get_text() for t in left.get_yticklabels()] == ["RTE", "TREC"]
-    assert [t.get_text() for t in left.get_xticklabels()] == ["1", "2", "3", "none"]
-    assert [t.get_text() for t in right.get_xticklabels()] == ["1", "2", "3"]
-    rows = left.collections[0].get_array().reshape(2, -1).sum(1)
-    assert np.asarray(rows) == pytest.approx([1, 1])
-
-
-def test_components_are_summarised_each_for_itself(tmp_path):
-    paths, runs, errors = [], [], {}
-    for number, component in enumerate(("layer", "attention", "mlp")):
-        for seed in (1, 2):
-            frame = windows(number, seed, 4)
-            frame["noisy_error"] *= 1 - 0.3 * number
-            frame["noisy_error_normalised"] = normalise(frame)
-            paths.append(tmp_path / f"{component}{seed}.tsv")
-            write_tsv(frame, paths[-1])
-            runs.append({"task": "rte", "model": "bert", "seed": seed, "component": component})
-            errors.setdefault(component, []).append(frame["noisy_error"].max())
-    outputs = {name: tmp_path / f"{name}.tsv" for name in component_tables.COLUMNS}
-    component_tables.summarise(paths, runs, outputs)
-    centres = read_tsv(outputs["component_mcog"]).set_index("component")
-    weights = read_tsv(outputs["components"])
-    assert len(weights) == 3 * 4 and set(weights["n_seeds"]) == {2}
-    for component, found in errors.items():
-        assert centres.loc[component, "error_all"] == pytest.approx(np.mean(found))
-    figure = figures_components.component_curves(weights, TASKS, MODELS, "bert")
-    lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 4]
-    assert len(lines) == 3
-
-
-def test_no_curve_of_blocks_leaves_its_panel():
-    """Panels share an axis: a task drawn later may lie higher than those before it."""
-    rows = [
-        {"task": task, "model": "m", "component": component, "layer": layer,
-         "weight_raw": height, "sd_raw": 0.01, "weight": height, "sd": 0.01}
-        for task, height in (("a", 0.1), ("b", 0.9))
-        for component in ("layer", "attention", "mlp")
-        for layer in (1, 2)
-    ]  # fmt: skip
-    tasks = {name: {"label": name, "category": "nlu"} for name in "ab"}
-    figure = figures_components.component_curves(pd.DataFrame(rows), tasks, {}, "m")
-    for axes in figure.axes:
-        low, high = axes.get_ylim()
-        for line in axes.get_lines():
-            assert low <= min(line.get_ydata()) and max(line.get_ydata()) <= high

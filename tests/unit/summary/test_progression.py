@@ -1,12 +1,11 @@
-"""The progression table against hand-computed values, and its figure and section."""
+"""The progression table against hand-computed values."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from memloc.explain.centroids import EVENT_COLUMNS
-from memloc.figures.progression import progression as draw_progression
-from memloc.summary.progression import progression
+from memloc.summary.progression import progression_table
 from memloc.windows import all_windows
 
 EPOCHS = (1, 4)
@@ -46,7 +45,7 @@ def history(seed):
 @pytest.fixture
 def table():
     early, late = window_table([1, 0, 0]), window_table([0, 0, 1])
-    return progression(
+    return progression_table(
         [
             (run(epoch, "swapping", seed), frame)
             for epoch, frame in ((1, early), (4, late))
@@ -87,11 +86,3 @@ def test_accuracies_are_those_of_the_epochs_that_were_localised_in(table):
 def test_epochs_are_in_order(table):
     for _, part in table.groupby(["measure", "name"]):
         assert part["epoch"].is_monotonic_increasing
-
-
-def test_the_figure_has_a_panel_per_quantity(table):
-    figure = draw_progression(
-        table, {"a": {"label": "A", "category": "nlu"}}, {"m": {"label": "M"}}, "m", 3
-    )
-    shown = [axes.get_title() for axes in figure.axes if axes.get_visible()]
-    assert shown == ["Accuracy in training", "M-CoG: Layer swapping", "Crossing"]

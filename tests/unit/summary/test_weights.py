@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 
 import synthetic
-from memloc.budget.benchmarks import cost, stage_of
 from memloc.errors import MemlocError
 from memloc.localise.weights import centre_of_gravity, window_weights
 from memloc.store.tables import read_tsv, write_tsv
 from memloc.study.techniques import TECHNIQUES, Technique, modules, with_options
-from memloc.summary import weights as summary
+from memloc.summary.weights import COLUMNS, Run, read_runs, summarise_runs, summarise_weights
 
 ALL = ("swapping", "retraining", "gradients", "probing")
 TASKS = dict(list(synthetic.TASKS.items())[:3])
@@ -21,16 +20,16 @@ MODELS = dict(list(synthetic.MODELS.items())[:2])
 
 
 def test_four_techniques_have_weights_and_mcog():
-    frames = summary.summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2), ALL, 6))
+    frames = summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2), ALL, 6))
     assert len(frames["layer_weights"]) == 3 * 2 * 4 * 6 and len(frames["mcog"]) == 3 * 2 * 4
     assert set(frames["one_layer"]["technique"]) == {"swapping", "retraining"}
     assert set(frames["mcog"]["n_seeds"]) == {2}
     for name, frame in frames.items():
-        assert list(frame) == summary.COLUMNS[name]
+        assert list(frame) == COLUMNS[name]
 
 
 def test_mcog_is_that_of_the_layer_weights_table():
-    frames = summary.summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2, 3), ALL, 6))
+    frames = summarise_runs(synthetic.runs(TASKS, MODELS, (1, 2, 3), ALL, 6))
     for row in frames["mcog"].itertuples():
         part = frames["layer_weights"].query(
             f"task == '{row.task}' and model == '{row.model}' and technique == '{row.technique}'"
@@ -41,8 +40,8 @@ def test_mcog_is_that_of_the_layer_weights_table():
 @pytest.mark.parametrize("technique", ["gradients", "probing"])
 def test_weights_given_by_layer_are_kept_as_they_are(technique):
     frame = synthetic.MAKERS[technique](1, 1, 5)
-    run = summary.Run(technique, "rte", "opt", 1, frame)
-    found = summary.summarise_runs([run])["layer_weights"]
+    run = Run(technique, "rte", "opt", 1, frame)
+    found = summarise_runs([run])["layer_weights"]
     expected = synthetic.given(1, 1, 5)["weight"]
     assert found["weight"].tolist() == pytest.approx(expected.tolist())
     assert found["weight_raw"].tolist() == pytest.approx(expected.tolist())
@@ -56,21 +55,21 @@ def test_probe_f1_is_the_mean_over_seeds_of_means_over_probe_seeds():
         two["f1"] += shift + 0.1
         other = one.assign(kind="original", f1=0.9)
         tables.append(pd.concat([one, two, other.assign(examples="clean"), other]))
-    runs = [summary.Run("probing", "rte", "opt", seed, t) for seed, t in enumerate(tables)]
-    found = summary.summarise_runs(runs)["probe_f1"]
+    runs = [Run("probing", "rte", "opt", seed, t) for seed, t in enumerate(tables)]
+    found = summarise_runs(runs)["probe_f1"]
     base = synthetic.probes(0, 1, 3).query("source == 'theta_M2'")["f1"]
     assert list(found["layer"]) == [0, 1, 2, 3] and set(found["n_seeds"]) == {2}
     assert found["f1"].tolist() == pytest.approx((base + 0.15).tolist())
     assert found["sd"].tolist() == pytest.approx([0.2 / math.sqrt(2)] * 4)
     assert found["f1_random"].tolist() == pytest.approx([0.2] * 4)
-    alone = summary.summarise_runs(runs[:1])["probe_f1"]
+    alone = summarise_runs(runs[:1])["probe_f1"]
     assert alone["sd"].isna().all() and set(alone["n_seeds"]) == {1}
 
 
 def test_without_probes_their_table_is_empty():
-    run = summary.Run("swapping", "rte", "opt", 1, synthetic.windows(0, 1, 3))
-    found = summary.summarise_runs([run])["probe_f1"]
-    assert found.empty and list(found) == summary.COLUMNS["probe_f1"]
+    run = Run("swapping", "rte", "opt", 1, synthetic.windows(0, 1, 3))
+    found = summarise_runs([run])["probe_f1"]
+    assert found.empty and list(found) == COLUMNS["probe_f1"]
 
 
 def technique(monkeypatch, function):
@@ -87,7 +86,7 @@ def test_another_technique_is_one_module_and_one_entry(tmp_path, monkeypatch):
     write_tsv(synthetic.given(0, 1, 4), path)
     outputs = {name: tmp_path / f"{name}.tsv" for name in ("layer_weights", "mcog")}
     run = {"technique": "own", "task": "rte", "model": "opt", "seed": 1}
-    summary.summarise([path], [run], outputs, techniques={"own": own})
+    summarise_weights([path], [run], outputs, techniques={"own": own})
     assert set(read_tsv(outputs["layer_weights"])["technique"]) == {"own"}
     assert math.isclose(read_tsv(outputs["layer_weights"])["weight"].sum(), 2)
 
@@ -118,8 +117,8 @@ def test_files_round_trip_in_full_precision(tmp_path):
     write_tsv(frame, path)
     run = {"technique": "swapping", "task": "rte", "model": "opt", "seed": 3}
     outputs = {name: tmp_path / f"{name}.tsv" for name in ("layer_weights", "mcog", "one_layer")}
-    summary.summarise([path], [run], outputs)
-    table = read_tsv(outputs["layer_weights"], summary.COLUMNS["layer_weights"])
+    summarise_weights([path], [run], outputs)
+    table = read_tsv(outputs["layer_weights"], COLUMNS["layer_weights"])
     assert list(table["weight"]) == list(window_weights(frame)["weight"])
     assert table["sd"].isna().all()
 
@@ -127,33 +126,7 @@ def test_files_round_trip_in_full_precision(tmp_path):
 def test_unknown_technique_and_double_seed_are_refused():
     run = {"technique": "guessing", "task": "rte", "model": "opt", "seed": 1}
     with pytest.raises(MemlocError, match="guessing"):
-        summary.read_runs(["x.tsv"], [run])
-    twice = summary.Run("swapping", "rte", "opt", 1, synthetic.windows())
+        read_runs(["x.tsv"], [run])
+    twice = Run("swapping", "rte", "opt", 1, synthetic.windows())
     with pytest.raises(MemlocError, match="two swapping tables of seed 1"):
-        summary.summarise_runs([twice, twice])
-
-
-def test_training_outcomes():
-    keys, histories, records = synthetic.training_runs(TASKS, ["opt"], (1,))
-    table = summary.summarise_training(histories, records, keys)
-    assert list(table) == summary.COLUMNS["training"]
-    assert list(table["memorised_epoch"]) == [10, "none", 10]
-    del records[0]["memorised_epoch"]  # theta_O has no theta_M1
-    reached = summary.summarise_training(histories, records, keys)["memorised_epoch"]
-    assert pd.isna(reached[0]) and list(reached[1:]) == ["none", 10] and type(reached[2]) is int
-    assert list(table["noisy_accuracy"]) == [1.0, 0.9, 1.0] and set(table["seconds"]) == {120.0}
-
-
-def test_cost_by_stage(tmp_path):
-    for seed in (1, 2):
-        path = tmp_path / "rte" / "opt" / f"seed{seed}" / "swap.tsv"
-        path.parent.mkdir(parents=True)
-        row = {"s": 2.5 * seed, "h:m:s": "0:00:02", "max_rss": 100.0 * seed, "cpu_time": 4.0}
-        pd.DataFrame([row]).to_csv(path, sep="\t", index=False)
-    found = cost(tmp_path, ["rte", "opt"]).iloc[0]
-    assert found["stage"] == "*/*/*/swap" and found["jobs"] == 2
-    assert found["seconds"] == 7.5 and found["longest_seconds"] == 5.0 and found["peak_mb"] == 200
-    assert cost(tmp_path / "nothing", []).empty
-    assert stage_of("b/summary/weights.tsv", "b", ["rte"]) == "summary/weights"
-    figure = "b/figures/matrix_swapping_rte_gpt-neo.tsv"
-    assert stage_of(figure, "b", ["rte", "gpt-neo"]) == "figures/matrix_swapping_*_*"
+        summarise_runs([twice, twice])

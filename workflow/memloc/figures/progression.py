@@ -34,9 +34,9 @@ def panels_of(frame: pd.DataFrame) -> list[tuple[str, list[str], str]]:
 def progression(
     frame: pd.DataFrame, tasks: Entries, models: Entries, model: str, n_layers: int
 ) -> Figure:
-    """A panel per quantity, a line per task; epochs on a logarithmic axis, bars: sd.
+    """A panel per quantity, a line per task; epochs on a logarithmic axis, bars are sds.
 
-    Where a quantity is undefined or an event never happened there is no point.
+    There is no point where a quantity is undefined or an event never happened.
     """
     chosen = frame[frame["model"] == model].copy()
     chosen["value"] = pd.to_numeric(chosen["value"], errors="coerce")

@@ -37,7 +37,7 @@ from memloc.store.files import atomic
 
 
 @dataclass(frozen=True)
-class Entry:
+class SectionEntry:
     """A section of the page.
 
     build: a function from Content to a Section; needs: tables of which one must exist, or the
@@ -51,21 +51,21 @@ class Entry:
 
 
 SECTIONS = (
-    Entry("setup", "Setup", setup.build),
-    Entry("training", "Training", training.build, ("training",)),
-    Entry("techniques", "Techniques", techniques.build),
-    Entry("control", "Control", control.build, ("control_accuracy", "gradient_variants")),
-    Entry("explanation", "Explanation", explanation.build, ("events",)),
-    Entry("progression", "Progression", progression.build, ("progression",)),
-    Entry("generalisation", "Generalisation", generalisation.build, ("generalisation",)),
-    Entry("correlations", "Correlations", correlations.build, ("correlations",)),
-    Entry("examples", "Examples", examples.build, ("examples",)),
-    Entry("cost", "Cost", cost.build),
-    Entry("provenance", "Provenance", provenance.build),
+    SectionEntry("setup", "Setup", setup.build),
+    SectionEntry("training", "Training", training.build, ("training",)),
+    SectionEntry("techniques", "Techniques", techniques.build),
+    SectionEntry("control", "Control", control.build, ("control_accuracy", "gradient_variants")),
+    SectionEntry("explanation", "Explanation", explanation.build, ("events",)),
+    SectionEntry("progression", "Progression", progression.build, ("progression",)),
+    SectionEntry("generalisation", "Generalisation", generalisation.build, ("generalisation",)),
+    SectionEntry("correlations", "Correlations", correlations.build, ("correlations",)),
+    SectionEntry("examples", "Examples", examples.build, ("examples",)),
+    SectionEntry("cost", "Cost", cost.build),
+    SectionEntry("provenance", "Provenance", provenance.build),
 )
 
 
-def built(content: Content, entry: Entry) -> dict[str, Any]:
+def built(content: Content, entry: SectionEntry) -> dict[str, Any]:
     """What the template needs of a section; without any table it needs, how to get them."""
     if entry.needs and not any(map(content.has, entry.needs)):
         missing = [absent(content, name, name.replace("_", " ").capitalize())

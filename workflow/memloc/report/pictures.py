@@ -24,7 +24,7 @@ def caption(kind: str, words: Mapping[str, str]) -> Markup:
     return Markup(publish_parts(text, writer="html5", settings_overrides=limits)["body"])
 
 
-def chosen(content: Content, kind: str, **wildcards: str) -> list[Picture]:
+def drawn(content: Content, kind: str, **wildcards: str) -> list[Picture]:
     """The run's figures of a kind; `wildcards` choose among them."""
     return [
         item
@@ -35,7 +35,7 @@ def chosen(content: Content, kind: str, **wildcards: str) -> list[Picture]:
 
 def pictures(content: Content, kind: str, **wildcards: str) -> list[Figure]:
     """The page's figures of a kind, each with its own caption."""
-    return [picture(content, item) for item in chosen(content, kind, **wildcards)]
+    return [picture(content, item) for item in drawn(content, kind, **wildcards)]
 
 
 def picture(content: Content, item: Picture) -> Figure:
@@ -110,7 +110,7 @@ def unplaced(content: Content, section_id: str, section: Section) -> list[Part]:
     shown = {figure.id for part in section.parts for figure in _figures_of(part)}
     parts = []
     for kind, entry in KINDS.items():
-        items = [item for item in chosen(content, kind) if figure_id(item) not in shown]
+        items = [item for item in drawn(content, kind) if figure_id(item) not in shown]
         if entry.section == section_id and items:
             one = Part(entry.title, figures=[picture(content, item) for item in items[:1]])
             parts.append(gallery(content, entry.title, items) if items[1:] else one)

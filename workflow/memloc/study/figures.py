@@ -108,7 +108,7 @@ KINDS: dict[str, FigureKind] = {
 and thin for single seeds.
 Clean examples are learnt first; the solid line of noisy examples rises later, which is
 memorisation. Triangles mark the epoch after which training accuracy first exceeded the
-threshold (θ_M1); without one it was never reached.
+threshold (θ_M1); without a triangle it never did.
 Noisy accuracy is against the perturbed label, validation accuracy against true labels.
 """,
     ),
@@ -129,9 +129,9 @@ Row x, column y is the mean share of noisy examples that lose their perturbed la
 windows of x consecutive layers that include layer y.
 Read from top to bottom: the sooner a column darkens, the more its layer matters for
 memorisation. Errors are scaled so that modifying all layers (the bottom row) gives 1.
-{% if "patching" in technique %}Patching puts what θ_O's layers added to the state in the place
-of what θ_M2's added. So a late layer that only writes out what early ones decided reverts
-examples too, as it doesn't in swapping.
+{% if "patching" in technique %}Patching replaces what θ_M2's layers added to the state by what
+θ_O's layers added. A late layer that only writes out what early layers decided therefore reverts
+examples too, which it doesn't in swapping.
 {% endif -%}
 The clean error in the title should stay near 0: only then does a window undo memorisation
 rather than the task.
@@ -185,9 +185,9 @@ one spreads it over all.
 per task, spread sideways only so that dots don't hide each other.
 Bars are one standard deviation over seeds. Low values mean that no layer on its own holds the
 memorised labels; the dotted line is at 0.15, below which most dots of the paper lie.
-Errors are scaled so that modifying all layers gives 1, or not where a panel's title says so.
-Errors above 1 are possible where one layer undoes more than all together; such a panel has an
-axis of its own.
+Errors are scaled so that modifying all layers gives 1, except in panels whose title says that
+they are not normalised. An error exceeds 1 where one layer undoes more than all layers together;
+such a panel has an axis of its own.
 """,
     ),
     "mcog": FigureKind(
@@ -218,9 +218,9 @@ construction when many layers share the work: compare tasks, not distances from 
         caption="""
 **M-CoG averaged over models (left) and over techniques (right)**, as Figure 7 of the paper;
 bars are one standard deviation over what was averaged.
-Left, a mark per technique: do techniques order the tasks alike? Right, a mark per model,
-averaged over the paper's techniques that were run: do models? Only models with the commonest
-number of layers enter.
+Left, a mark per technique shows whether techniques order the tasks alike. Right, a mark per
+model, averaged over those of the paper's techniques that were run, shows whether models do. Only
+models with the commonest number of layers are included.
 """,
     ),
     "label_probes": FigureKind(
@@ -259,9 +259,9 @@ of what would generalise: 0.10 above is the event “memorisation » generalisat
         caption="""
 **Memorisation error by window** for {{ task }} and {{ model }} when only {{ "feed-forward" if
 component == "mlp" else "attention" }} blocks are swapped, and the rest of each layer stays.
-To be read as the matrix of whole layers. Errors are scaled so that swapping the blocks of all
-layers gives 1: shapes compare between matrices, heights don't, and where the blocks alone undo
-little, small differences look large.
+Read it like the matrix of whole layers. Errors are scaled so that swapping the blocks of all
+layers gives 1. Matrices can therefore be compared in shape but not in height, and small
+differences look large where the blocks alone undo little.
 """,
     ),
     "components": FigureKind(
@@ -278,9 +278,9 @@ little, small differences look large.
         caption="""
 **Swapping whole layers, attention or feed-forward blocks** of {{ model }}: mean memorisation
 error over all windows that include a layer, averaged over lengths, a panel per task.
-Errors are not normalised, so that heights compare: the closer a block's line is to the whole
-layer's, the more of memorisation it carries. Layer norms belong to neither block. Bands are one
-standard deviation over seeds.
+Errors are not normalised, so that heights can be compared: the closer a block's line is to the
+whole layer's, the more of memorisation it carries. Layer norms belong to neither block. Bands
+are one standard deviation over seeds.
 """,
     ),
     "examples": FigureKind(
@@ -313,8 +313,9 @@ Empty cells are 0.
         drawn_for=lambda s: [{"measure": m} for m in MEASURES] if s.compared else [],
         caption="""
 **Agreement of techniques and of models** on {{ "M-CoG" if measure == "mcog" else "layer
-weights" }}: Spearman's ρ, as Figure {{ 8 if measure == "mcog" else 9 }} of the paper. A panel's
-title says what it compares; what only one of was run has no panel.
+weights" }}: Spearman's ρ, as Figure {{ 8 if measure == "mcog" else 9 }} of the paper. Each
+panel's title says what it compares; there is none between techniques, or between models, where
+only one of them was run.
 1 (dark red) is the same order, 0 (white) none, -1 (dark blue) the opposite order; "n too small"
 marks fewer than three pairs to compare. Intervals and counts are in the table of correlations.
 """,
@@ -353,7 +354,8 @@ the others take one each.
 Filled dots are this run's, with a 95 % interval from resampling tasks; open diamonds are the
 paper's own numbers for its 12 tasks and four models. Where there are fewer than three pairs of
 values, no dot is drawn and the panel says so.
-Right of the dotted line: the better a model generalises to a task, the deeper it memorises.
+Dots right of the dotted line mean: the better a model generalises to a task, the deeper it
+memorises.
 """,
     ),
     "centroids": FigureKind(
@@ -383,7 +385,7 @@ examples. Left the model as trained (θ_M2), then with the bottom and with the t
 layers taken from θ_O, which saw the original labels.
 **Crossing**: the first layer whose noisy mean is nearer to a. **Initiation**: the first layer
 from which on the bands of a and b stay apart. Each is the mean over those pairs and seeds in
-which it happened; beside it, in how many it never did.
+which it happened; the number beside it says in how many it never did.
 The centroids are those of the training examples that are projected, so with few examples per
 class they lie apart sooner than unseen examples would.
 """,
@@ -453,8 +455,8 @@ from models that were not trained on them; hollow marks count clean examples onl
 standard deviation over halves.
 Bottom: validation accuracy at the end of training, scaled so that random guessing is 0 and the
 best possible 1; bars are one standard deviation over seeds.
-Noisy examples pull the score down by about their share, since nothing but themselves says their
-label.
+Noisy examples pull the score down by about their share, since no other example says what their
+label is.
 """,
     ),
     "memorisation_map": FigureKind(
@@ -476,8 +478,9 @@ label.
 **Memorisation map** of {{ task }} and {{ model }}: a point per training example, from models
 trained on random halves of the data.
 To the right are examples whose label the models give much probability after training on them;
-to the top those whose label they give it without having seen them. Colour is the difference,
-counterfactual memorisation: what a model knows of an example only because it was trained on it.
+to the top are those whose label they give much probability without having seen them. Colour is
+the difference, counterfactual memorisation: what a model knows of an example only because it was
+trained on it.
 Points above the dotted line (a random guess) make up the generalisation score. Bottom right,
 often noisy examples (triangles): memorised, since nothing else in the data says their label.
 """,
@@ -531,13 +534,13 @@ A technique that localises has its peaks in the shade.
         stage="control",
         runs=lambda s, w: s.control.variant_runs(),
         caption="""
-**Post-processing of forgetting gradients** (Figure 21), {{ model }}, L1-norm: above, the norms
-as they come, of the frozen counterpart for noisy examples (relative to the largest) and of the
-model for clean and for noisy examples (both relative to the larger of the two); below, layer
-weights, which sum to 1, after each step: none, divided by the frozen counterpart, less the
-gradient of clean examples, both.
-Two rows per validation task, a line per pair of layers that its labels could change; filled
-markers are those two layers.
+**Post-processing of forgetting gradients** (Figure 21), {{ model }}, L1-norm. The upper panels
+show norms before any post-processing: of the frozen counterpart for noisy examples (relative to
+the largest), and of the model for clean and for noisy examples (both relative to the larger of
+the two). The lower panels show layer weights, which sum to 1, after each way of post-processing:
+none, division by the frozen counterpart, subtraction of the gradient of clean examples, and both.
+There are two rows per validation task, a line per pair of layers that its labels could change;
+filled markers are those two layers.
 """,
     ),
     "progression": FigureKind(
@@ -552,10 +555,9 @@ markers are those two layers.
         caption="""
 **Depth of memorisation by epoch**, by task, for {{ model }}: the accuracy on noisy examples
 against their perturbed labels and on clean ones, the memorisation centre of gravity of each
-technique, and the
-mean layers of the centroid events. Bars are standard deviations over seeds (and pairs of
-classes). A point is
-missing where nothing was memorised yet or an event never happened.
+technique, and the mean layers of the centroid events. Bars are standard deviations over seeds
+(and pairs of classes). A point is missing where nothing was memorised yet or an event never
+happened.
 """,
     ),
 }

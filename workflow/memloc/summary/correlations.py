@@ -16,7 +16,7 @@ import pandas as pd
 from memloc.seeds import derive
 from memloc.store.tables import read_tsv, write_tsv
 from memloc.study.published import RETRAINING_MODELS
-from memloc.summary.depth import depth_correlations, main_tasks
+from memloc.summary.depth import depth_rows, main_tasks
 from memloc.summary.spearman import correlate, holm
 
 COLUMNS = [
@@ -32,7 +32,7 @@ def min_max(values: pd.Series) -> pd.Series:
     return (values - low) / (high - low) if high > low else values * 0.0
 
 
-def compare(
+def compare_pairs(
     frame: pd.DataFrame,
     value: str,
     by: str,
@@ -79,19 +79,19 @@ def agreement(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> list[dict
     """
     rows = []
     scaled = weights.assign(scaled=weights.groupby("technique")["weight"].transform(min_max))
-    rows += compare(mcog, "mcog", "technique", ["task", "model"], seed, "mcog", "technique")
-    rows += compare(mcog, "mcog", "model", ["task", "technique"], seed, "mcog", "model")
+    rows += compare_pairs(mcog, "mcog", "technique", ["task", "model"], seed, "mcog", "technique")
+    rows += compare_pairs(mcog, "mcog", "model", ["task", "technique"], seed, "mcog", "model")
     keys = ["task", "model", "layer"]
-    rows += compare(weights, "weight", "technique", keys, seed, "layer_weights", "technique")
+    rows += compare_pairs(weights, "weight", "technique", keys, seed, "layer_weights", "technique")
     keys = ["task", "technique", "layer"]
     depth = weights.groupby("model")["layer"].max()
     same_depth = [scaled[scaled["model"].map(depth) == d] for d in sorted(depth.unique())]
     for part in same_depth:
-        rows += compare(part, "scaled", "model", keys, seed, "layer_weights", "model")
+        rows += compare_pairs(part, "scaled", "model", keys, seed, "layer_weights", "model")
     for name in dict.fromkeys(mcog["technique"]):
         level = f"model:{name}"
         part = mcog[mcog["technique"] == name]
-        found = compare(part, "mcog", "model", ["task"], seed, "mcog", level)
+        found = compare_pairs(part, "mcog", "model", ["task"], seed, "mcog", level)
         rows += found + mean_of_pairs(found, level)
     return rows
 
@@ -111,7 +111,7 @@ def correlations(
     main = {"weights": weights, "mcog": mcog}
     main = {name: frame[frame["task"].isin(tasks)] for name, frame in main.items()}
     rows = agreement(**main, seed=seed)
-    rows += depth_correlations(weights, mcog, events, generalisation, seed)
+    rows += depth_rows(weights, mcog, events, generalisation, seed)
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
     for family, part in table.groupby("family"):
         if family:

@@ -127,7 +127,7 @@ def larger_models(
     return rows
 
 
-def binarised(frame: pd.DataFrame, seed: int) -> list[dict]:
+def binarised_rows(frame: pd.DataFrame, seed: int) -> list[dict]:
     """Multi-class tasks against their binarised variants, with mean differences.
 
     M-CoGs pair every task and model, events the tasks' means over models, as in the paper.
@@ -162,7 +162,7 @@ def binarised(frame: pd.DataFrame, seed: int) -> list[dict]:
     return rows
 
 
-def depth_correlations(
+def depth_rows(
     weights: pd.DataFrame,
     mcog: pd.DataFrame,
     events: pd.DataFrame | None,
@@ -180,4 +180,4 @@ def depth_correlations(
         rows += with_generalisation(main.join(target), peers, seed)
     rows += between_events(main, peers, seed)
     rows += larger_models(main, layers, peers, seed)
-    return rows + binarised(found, seed)
+    return rows + binarised_rows(found, seed)

@@ -22,10 +22,10 @@ COLUMNS = ["task", "model", "epoch", "measure", "name", "value", "sd", "n", "n_n
 MCOG, EVENT, ACCURACY = "mcog", "event", "accuracy"
 ACCURACIES = ("noisy_accuracy", "clean_accuracy", "validation_accuracy")
 # What a table is of (task, model, seed and, where it has them, epoch and name), and the table.
-Entry = tuple[Mapping[str, Any], pd.DataFrame]
+RunTable = tuple[Mapping[str, Any], pd.DataFrame]
 
 
-def _groups(entries: Iterable[Entry], *keys: str) -> dict[tuple, dict[int, pd.DataFrame]]:
+def _groups(entries: Iterable[RunTable], *keys: str) -> dict[tuple, dict[int, pd.DataFrame]]:
     """{values of keys: {seed: frame}}, in order of appearance."""
     groups: dict[tuple, dict[int, pd.DataFrame]] = {}
     for facts, frame in entries:
@@ -34,7 +34,7 @@ def _groups(entries: Iterable[Entry], *keys: str) -> dict[tuple, dict[int, pd.Da
 
 
 def mcog_rows(
-    entries: Iterable[Entry], techniques: Mapping[str, Technique] = TECHNIQUES
+    entries: Iterable[RunTable], techniques: Mapping[str, Technique] = TECHNIQUES
 ) -> list[dict]:
     """M-CoG of the seeds' mean weights by task, model, epoch and technique; n counts seeds."""
     rows = []
@@ -49,9 +49,9 @@ def mcog_rows(
     return rows
 
 
-def event_rows(entries: Iterable[Entry]) -> list[dict]:
+def event_rows(entries: Iterable[RunTable]) -> list[dict]:
     """Mean layer of each centroid event, without swapped layers; "none" where it never happened."""
-    by_epoch: dict[int, list[Entry]] = {}
+    by_epoch: dict[int, list[RunTable]] = {}
     for facts, frame in entries:
         chosen = frame.loc[frame["source"] == SOURCES[0], EVENT_COLUMNS]
         by_epoch.setdefault(facts["epoch"], []).append((facts, chosen))
@@ -65,7 +65,7 @@ def event_rows(entries: Iterable[Entry]) -> list[dict]:
     return rows
 
 
-def accuracy_rows(entries: Iterable[Entry], epochs: Iterable[int]) -> list[dict]:
+def accuracy_rows(entries: Iterable[RunTable], epochs: Iterable[int]) -> list[dict]:
     """Accuracies after those epochs, mean and sd over seeds, from the runs' histories.
 
     A model's own last epoch counts among them.
@@ -83,8 +83,8 @@ def accuracy_rows(entries: Iterable[Entry], epochs: Iterable[int]) -> list[dict]
     return rows
 
 
-def progression(
-    techniques: Iterable[Entry], events: Iterable[Entry], histories: Iterable[Entry]
+def progression_table(
+    techniques: Iterable[RunTable], events: Iterable[RunTable], histories: Iterable[RunTable]
 ) -> pd.DataFrame:
     """The frame of COLUMNS: a row per task, model, epoch and quantity, epochs in order.
 
@@ -122,4 +122,4 @@ def write_progression(
         (run, read_tsv(path, TABLES["history"]))
         for path, run in zip(histories, history_runs, strict=True)
     ]
-    write_tsv(progression(techniques, crossings, trained), output, COLUMNS)
+    write_tsv(progression_table(techniques, crossings, trained), output, COLUMNS)

@@ -74,7 +74,7 @@ def noise_f1(table: pd.DataFrame) -> pd.DataFrame:
     return table[chosen].groupby("layer")[["f1", "f1_random"]].mean()
 
 
-def noise_probes(groups: Groups) -> pd.DataFrame:
+def noise_probe_f1(groups: Groups) -> pd.DataFrame:
     """Frame probe_f1 of the groups' probing runs: layers 0..L, mean and sd over model seeds."""
     frames = []
     for (task, model, name), seeds in groups.items():
@@ -87,7 +87,7 @@ def noise_probes(groups: Groups) -> pd.DataFrame:
     return found.reindex(columns=COLUMNS["probe_f1"])
 
 
-def label_probes(groups: Groups) -> pd.DataFrame:
+def label_probe_f1(groups: Groups) -> pd.DataFrame:
     """Frame label_f1: F1 of probes for perturbed and for original labels, by layer 0..L.
 
     Mean and sd over model seeds of the mean over probe seeds, of theta_M2.
@@ -123,8 +123,8 @@ def summarise_runs(
         "layer_weights": pd.concat(by_layer, ignore_index=True) if by_layer else pd.DataFrame(),
         "mcog": pd.DataFrame(rows["mcog"]),
         "one_layer": pd.DataFrame(rows["one_layer"]),
-        "probe_f1": noise_probes(groups),
-        "label_f1": label_probes(groups),
+        "probe_f1": noise_probe_f1(groups),
+        "label_f1": label_probe_f1(groups),
     }
     return {name: frame.reindex(columns=COLUMNS[name]) for name, frame in frames.items()}
 

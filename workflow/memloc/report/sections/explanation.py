@@ -6,7 +6,7 @@ from typing import Any
 from memloc.explain.centroids import CROSSING, INITIATION, NONE
 from memloc.explain.events import PROBING_INITIATION, PROBING_MEMORISATION, happened
 from memloc.report.parts import Absent, Content, Part, Section, Table
-from memloc.report.pictures import chosen, gallery, pictures
+from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, renamed, table, worded
 
 EVENTS = {  # columns of the overview
@@ -37,7 +37,7 @@ def build(content: Content) -> Section:
             tables=[overview(content), _all_events(content, title)],
         ),
         Part("Half of the layers from θ_O", figures=pictures(content, "swapped_halves")),
-        gallery(content, "Centroid analysis", chosen(content, "centroids"), wide=True),
+        gallery(content, "Centroid analysis", drawn(content, "centroids"), wide=True),
         Part("Curves in numbers", tables=[_curves(content)]),
     ]
     return Section([part for part in parts if part], intro=" ".join(_sentences(content)))

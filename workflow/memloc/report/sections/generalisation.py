@@ -3,7 +3,7 @@
 import pandas as pd
 
 from memloc.report.parts import Content, Part, Section
-from memloc.report.pictures import chosen, gallery, pictures
+from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import table
 
 TABLE = "Generalisation score and validation accuracy"
@@ -46,7 +46,7 @@ def build(content: Content) -> Section:
         note=NOTE.format(model=model),
     )
     never = int(frame["n_never_heldout"].sum())
-    maps = gallery(content, "Memorisation maps", chosen(content, "memorisation_map"))
+    maps = gallery(content, "Memorisation maps", drawn(content, "memorisation_map"))
     scores = Part("Scores", figures=pictures(content, "generalisation"), tables=[shown])
     return Section(
         [scores, maps] if maps else [scores],

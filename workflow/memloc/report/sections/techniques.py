@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from memloc.report.parts import Absent, Content, Part, Section, Table
-from memloc.report.pictures import chosen, gallery, pictures
+from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, cell, table, worded
 from memloc.study.techniques import TECHNIQUES
 
@@ -34,7 +34,7 @@ def _matrices(content: Content) -> list[Part]:
         gallery(
             content,
             f"{technique.label}: window matrices",
-            chosen(content, "matrix", technique=name),
+            drawn(content, "matrix", technique=name),
         )
         for name, technique in TECHNIQUES.items()
     ]
@@ -147,12 +147,12 @@ def component_parts(content: Content) -> list[Part]:
 
 def _component_matrices(content: Content) -> list[Part]:
     """Galleries of matrices: a part per component."""
-    items = chosen(content, "component_matrix")
+    items = drawn(content, "component_matrix")
     return [
         gallery(
             content,
             f"Swapping {component}: window matrices",
-            chosen(content, "component_matrix", component=component),
+            drawn(content, "component_matrix", component=component),
         )
         for component in dict.fromkeys(item.wildcards["component"] for item in items)
     ]

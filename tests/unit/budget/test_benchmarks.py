@@ -1,0 +1,20 @@
+"""Snakemake's benchmark files, summed by stage."""
+
+import pandas as pd
+
+from memloc.budget.benchmarks import cost, stage_of
+
+
+def test_cost_by_stage(tmp_path):
+    for seed in (1, 2):
+        path = tmp_path / "rte" / "opt" / f"seed{seed}" / "swap.tsv"
+        path.parent.mkdir(parents=True)
+        row = {"s": 2.5 * seed, "h:m:s": "0:00:02", "max_rss": 100.0 * seed, "cpu_time": 4.0}
+        pd.DataFrame([row]).to_csv(path, sep="\t", index=False)
+    found = cost(tmp_path, ["rte", "opt"]).iloc[0]
+    assert found["stage"] == "*/*/*/swap" and found["jobs"] == 2
+    assert found["seconds"] == 7.5 and found["longest_seconds"] == 5.0 and found["peak_mb"] == 200
+    assert cost(tmp_path / "nothing", []).empty
+    assert stage_of("b/summary/weights.tsv", "b", ["rte"]) == "summary/weights"
+    figure = "b/figures/matrix_swapping_rte_gpt-neo.tsv"
+    assert stage_of(figure, "b", ["rte", "gpt-neo"]) == "figures/matrix_swapping_*_*"

@@ -1,0 +1,46 @@
+"""Tasks are told apart everywhere, and files are the same every time."""
+
+import synthetic
+from memloc.figures import style
+from memloc.figures.layers import matrix
+
+
+def test_every_task_has_its_own_look():
+    tasks = synthetic.TASKS | synthetic.OWN
+    tasks |= {f"{t}-binary": synthetic.TASKS[t] for t in ("sst5", "emotion", "trec", "reuters")}
+    tasks |= {f"own{i}": {"category": "nlu", "label": f"own {i}"} for i in range(30)}
+    styles = style.task_styles(tasks)
+    looks = [(s.colour, s.marker) for s in styles.values()]
+    assert len(set(looks)) == len(tasks)
+    groups = [s.group for s in styles.values()]
+    assert groups == sorted(groups, key=list(style.GROUPS).index)
+
+
+def test_paper_tasks_look_the_same_in_every_run():
+    whole = style.task_styles(synthetic.TASKS)
+    part = style.task_styles(synthetic.OWN | {"trec": synthetic.TASKS["trec"]})
+    assert part["trec"] == whole["trec"]
+    assert len({s.marker for s in whole.values()}) == 12
+    assert style.task_styles({"x": {"category": "law"}})["x"].group == "other"
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_colours_stand_out_from_white():
+    for _, shades in style.GROUPS.values():
+        for shade in shades:
+            assert 1.05 / (luminance(shade) + 0.05) >= 2.9, shade
+
+
+def test_files_are_the_same_every_time(tmp_path):
+    for turn in ("a", "b"):
+        figure = matrix([synthetic.windows(0, 1, 3)], "RTE", "OPT", "Layer swapping")
+        style.save(figure, [tmp_path / f"{turn}.pdf", tmp_path / f"{turn}.png"])
+    for kind in ("pdf", "png"):
+        first, second = ((tmp_path / f"{turn}.{kind}").read_bytes() for turn in ("a", "b"))
+        assert first == second
+        assert b"Date" not in first and b"Matplotlib" not in first
