@@ -11,7 +11,8 @@ from memloc.control.train import Ladder, Setting
 from memloc.control.two_tasks import Auxiliary, TwoTasks, attach_head, train_only
 from memloc.data.tokens import Examples
 from memloc.errors import MemlocError
-from memloc.localise.swap import swap_windows
+from memloc.localise.swap import Swapper
+from memloc.localise.sweep import window_errors
 from memloc.localise.weights import window_weights
 from memloc.models.layers import find_layers, freeze_embeddings, head_names
 from memloc.seeds import derive
@@ -165,7 +166,8 @@ def test_swapping_finds_the_layers_that_were_allowed_to_differ(tmp_path, family,
         run.run()
     assert memorised.outcome.history[-1]["noisy_accuracy"] == 1.0
     train, pad = memorised.corpus.train, memorised.corpus.pad_id
-    table = swap_windows(memorised.model, original.model, train, pad, 64, "float32").table
+    swapper = Swapper(memorised.model, original.model)
+    table = window_errors(swapper, train, pad, 64, "float32").table
     scores = scores_of(window_weights(table))
     assert accuracy_at(scores, pair, 2) == 1.0
 

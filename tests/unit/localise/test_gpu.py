@@ -8,7 +8,8 @@ import torch
 from memloc.localise.gradients.gradients import forgetting_gradients
 from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
-from memloc.localise.swap import swap_windows
+from memloc.localise.swap import Swapper
+from memloc.localise.sweep import window_errors
 from memloc.machine.device import pick_device
 from memloc.models.layers import freeze_embeddings
 from memloc.training.loop import Computing, FineTuning
@@ -43,8 +44,9 @@ def test_training_gives_the_same_bits_twice(tmp_path, device, family, precision)
 def test_swapping_agrees_with_the_cpu(device, family):
     models = [tiny_model(family, seed=seed) for seed in (1, 2)]
     pad = models[0].config.pad_token_id
-    ours = swap_windows(*models, examples(), pad, 64, "float32")
-    theirs = swap_windows(*[m.to(device) for m in models], examples(), pad, 64, "float32")
+    ours = window_errors(Swapper(*models), examples(), pad, 64, "float32")
+    moved = Swapper(*[m.to(device) for m in models])
+    theirs = window_errors(moved, examples(), pad, 64, "float32")
     assert (ours.table - theirs.table).abs().max().max() < 1e-6
 
 

@@ -8,8 +8,8 @@ import torch
 
 from memloc.data.tokens import collate
 from memloc.errors import MemlocError
-from memloc.localise.swap import Swapper, swap_windows
-from memloc.localise.sweep import window_table
+from memloc.localise.swap import Swapper
+from memloc.localise.sweep import window_errors, window_table
 from memloc.models.blocks import ATTENTION, MLP, REST, components, keep_component
 from memloc.models.layers import find_layers
 from memloc.windows import all_windows
@@ -95,7 +95,7 @@ def test_attention_mlp_and_rest_together_are_the_layer(family):
 def test_tables_equal_the_obvious_count():
     memorised, original = tiny_model("bert", seed=1), tiny_model("bert", seed=2)
     data = examples()
-    result = swap_windows(memorised, original, data, 0, batch_tokens=40, precision="float32")
+    result = window_errors(Swapper(memorised, original), data, 0, 40, "float32")
     for row in result.table.itertuples():
         model = with_layers(memorised, original, (row.start, row.end))
         kept = []
@@ -115,7 +115,8 @@ def test_tables_equal_the_obvious_count():
 def test_batching_does_not_change_predictions():
     memorised, original = tiny_model("opt", seed=1), tiny_model("opt", seed=2)
     one, all_at_once = (
-        swap_windows(memorised, original, examples(), 1, tokens, "float32") for tokens in (1, 10**6)
+        window_errors(Swapper(memorised, original), examples(), 1, tokens, "float32")
+        for tokens in (1, 10**6)
     )
     pd.testing.assert_frame_equal(one.table, all_at_once.table)
     pd.testing.assert_frame_equal(one.examples, all_at_once.examples)

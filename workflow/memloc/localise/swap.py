@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from memloc.data.tokens import Examples
-from memloc.localise.sweep import SweepResult, measure, window_errors
+from memloc.localise.sweep import measure
 from memloc.models.blocks import keep_component
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
@@ -81,18 +80,6 @@ class Swapper:
             size = max(1, ROWS_AT_ONCE_TOKENS // tokens)
             for first in range(0, len(states), size):
                 yield states[first : first + size]
-
-
-def swap_windows(
-    memorised: PreTrainedModel,
-    original: PreTrainedModel,
-    examples: Examples,
-    pad_id: int,
-    batch_tokens: int,
-    precision: str,
-) -> SweepResult:
-    """Memorisation error and clean error of every swapped window over `examples`."""
-    return window_errors(Swapper(memorised, original), examples, pad_id, batch_tokens, precision)
 
 
 def run(

@@ -1,0 +1,38 @@
+"""Windows retrained side by side equal an ordinary loop over one window, dropout on."""
+
+import pytest
+
+from memloc.windows import all_windows
+from retraining_runs import changed, close, group, logits_of, plain_window
+from tiny import FAMILIES, N_LAYERS
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_side_by_side_equals_one_plain_window_at_a_time(family):
+    windows = all_windows(N_LAYERS)
+    run, losses = group(family, windows)
+    for column, (window, logits) in enumerate(zip(windows, logits_of(run), strict=True)):
+        plain_losses, plain_logits = plain_window(family, window)
+        close(losses[:, column], plain_losses)
+        close(logits, plain_logits)
+    assert run.shared.folds
+
+
+@pytest.mark.parametrize("family", ["bert", "opt", "mpnet"])
+def test_with_a_head_of_its_own_too(family):
+    recipe = changed(train_head=True)
+    windows = [(1, 4), (2, 2), (3, 4)]
+    run, losses = group(family, windows, recipe)
+    for column, (window, logits) in enumerate(zip(windows, logits_of(run), strict=True)):
+        plain_losses, plain_logits = plain_window(family, window, recipe)
+        close(losses[:, column], plain_losses)
+        close(logits, plain_logits)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_companions_do_not_matter(family):
+    windows = all_windows(N_LAYERS)
+    together = logits_of(group(family, windows)[0])
+    for some in ([(2, 3)], [(4, 4)], [(1, 1), (2, 3), (3, 4)]):
+        for window, logits in zip(some, logits_of(group(family, some)[0]), strict=True):
+            close(logits, together[windows.index(window)])
