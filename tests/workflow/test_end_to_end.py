@@ -122,16 +122,24 @@ def edit(path: Path) -> None:
     ("module", "included", "excluded"),
     [
         (
-            "swapping",
+            "localise/swap",
             {"swap"},
             {"train_perturbed", "perturb_task", "retrain", "gradients", "probe"},
         ),
-        ("gradients", {"gradients"}, {"train_perturbed", "swap", "retrain", "probe"}),
-        ("patching", {"patch"}, {"train_perturbed", "swap", "rewind_pretrained"}),
-        ("training", {"train_original", "train_perturbed"}, {"perturb_task", "retrieve_task"}),
-        ("noise", {"perturb_task"}, {"retrieve_task", "retrieve_model"}),
-        ("centroids", {"centroids", "summarise_events"}, {"train_perturbed", "swap", "probe"}),
-        ("summary", {"summarise"}, {"train_perturbed", "swap", "probe"}),
+        (
+            "localise/gradients/gradients",
+            {"gradients"},
+            {"train_perturbed", "swap", "retrain", "probe"},
+        ),
+        ("localise/patch", {"patch"}, {"train_perturbed", "swap", "rewind_pretrained"}),
+        ("training/loop", {"train_original", "train_perturbed"}, {"perturb_task", "retrieve_task"}),
+        ("data/perturb", {"perturb_task"}, {"retrieve_task", "retrieve_model"}),
+        (
+            "explain/centroids",
+            {"centroids", "summarise_events"},
+            {"train_perturbed", "swap", "probe"},
+        ),
+        ("summary/weights", {"summarise"}, {"train_perturbed", "swap", "probe"}),
     ],
 )
 def test_an_edited_module_reruns_its_stage_and_what_depends(copy, module, included, excluded):
@@ -141,9 +149,96 @@ def test_an_edited_module_reruns_its_stage_and_what_depends(copy, module, includ
 
 
 def test_a_comment_reruns_nothing(copy):
-    for path in (copy / "workflow/memloc").glob("*.py"):
+    for path in (copy / "workflow/memloc").rglob("*.py"):
         path.write_text(f"# a remark\n{path.read_text()}")
     assert planned(copy) == {}
+
+
+NEW_TECHNIQUE = '''"""A layer's number as its error, made up."""
+
+import pandas as pd
+
+from memloc.localise.weights import window_weights
+from memloc.store.tables import read_parquet, write_tsv
+from memloc.windows import all_windows
+
+COLUMNS = ["start", "end", "noisy_error", "clean_error"]
+
+
+def run(inputs, outputs, settings, batch_tokens):
+    noisy = int(read_parquet(inputs["data"]).noisy.sum())
+    rows = [(s, e, e * settings["factor"] / noisy, 0.0) for s, e in all_windows(2)]
+    write_tsv(pd.DataFrame(rows, columns=COLUMNS), outputs["table"])
+
+
+def weights(table):
+    layers = table[table.start == table.end]
+    return pd.DataFrame({"layer": layers.start, "weight": layers.noisy_error})
+'''
+NEW_ENTRY = """        Technique(
+            "counting", "Counting", "Counting", "count.tsv", "localise.counting:weights",
+            ("#123456", "d", "-"), rule=SubjectRule(
+                "count", "Count examples.", "localise.counting:run", ("theta_M2",),
+                {"table": "count.tsv"}, lambda study, w: {"factor": 2}, gpu=False, costs="swap",
+            ),
+        ),
+"""
+
+
+def test_a_new_technique_is_a_module_and_an_entry(copy):
+    """CONTRIBUTING's checklist: it is run, weighed, correlated, drawn and on the page."""
+    library = copy / "workflow/memloc"
+    (library / "localise/counting.py").write_text(NEW_TECHNIQUE)
+    registry = library / "study/techniques.py"
+    last = "    )\n}  # fmt: skip\n"
+    assert registry.read_text().count(last) == 1
+    registry.write_text(registry.read_text().replace(last, NEW_ENTRY + last))
+    names = [*TECHNIQUES, "counting"]
+    change(copy, techniques=names)
+    plan = planned(copy)
+    assert plan["count"] == 1 and not plan.keys() & {"train_perturbed", "swap", "probe"}
+    snakemake(copy)
+    weights = pd.read_csv(copy / "results/summary/layer_weights.tsv", sep="\t")
+    ours = weights[weights.technique == "counting"].weight.tolist()
+    assert ours == pytest.approx([2 / 8, 4 / 8])
+    mcog = pd.read_csv(copy / "results/summary/mcog.tsv", sep="\t")
+    assert mcog.set_index("technique").mcog["counting"] == pytest.approx(5 / 3)
+    assert "Counting" in (copy / "results/report.html").read_text()
+
+
+NEW_FIGURE = """
+KINDS["counted"] = FigureKind(
+    name="counted_{task}",
+    drawer="figures.counted:counted_figure",
+    section="techniques",
+    title="Windows counted",
+    alt="A bar for {names}.",
+    inputs=lambda s, w: {"swap": s.table_paths("swapping", tasks=[w["task"]])},
+    drawn_for=lambda s: [{"task": task} for task in s.task_names],
+    caption="**Windows** of {{ task }}, counted.",
+)
+"""
+NEW_DRAWER = """
+from matplotlib.figure import Figure
+
+
+def counted_figure(given):
+    figure = Figure()
+    figure.subplots().bar([given.task], [len(given.read("swap")[0])])
+    return figure
+"""
+
+
+def test_a_new_figure_is_an_entry_and_a_drawer(copy):
+    """CONTRIBUTING's checklist: the page shows it at the end of its section, the rest stays."""
+    registry = copy / "workflow/memloc/study/figures.py"
+    registry.write_text(registry.read_text() + NEW_FIGURE)
+    (copy / "workflow/memloc/figures/counted.py").write_text(NEW_DRAWER)
+    assert planned(copy).keys() == {"figure_counted", "report", "all"}
+    snakemake(copy)
+    assert (copy / "results/figures/counted_toy.pdf").stat().st_size > 1000
+    page = (copy / "results/report.html").read_text()
+    assert 'id="figure-counted_toy"' in page and "Windows</strong> of Toy, counted." in page
 
 
 def change(folder: Path, **settings) -> None:
