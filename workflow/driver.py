@@ -11,11 +11,13 @@ import fcntl
 import json
 import os
 import platform
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from textwrap import shorten
 from typing import IO
 
 import psutil
@@ -38,7 +40,8 @@ class Driver:
     def this(cls) -> "Driver":
         """This process."""
         started = psutil.Process().create_time()
-        return cls(os.getpid(), platform.node(), started, " ".join(["snakemake", *sys.argv[1:]]))
+        command = shorten(shlex.join(["snakemake", *sys.argv[1:]]), 120, placeholder=" …")
+        return cls(os.getpid(), platform.node(), started, command)
 
     @property
     def is_seen(self) -> bool:
@@ -66,15 +69,14 @@ class Claim:
     @property
     def refusal(self) -> str:
         """Why a run must not start beside it, and what to do."""
-        who = self.driver or "which one isn't known"
         if self.lives:
-            kill = f" (kill {self.driver.process})" if self.driver else ""
             return (
-                f"another Snakemake process works in this folder: {who}. Wait until it is done, or "
-                f"end it{kill}; then give this command again. Meanwhile --dry-run shows the plan."
+                f"another Snakemake process works in this folder: {self._who}. Wait until it is "
+                f"done, or end it{self._how}; then give this command again. Meanwhile --dry-run "
+                "shows the plan."
             )
         return (
-            f"a Snakemake process of another machine has worked in this folder: {who}. From "
+            f"a Snakemake process of another machine has worked in this folder: {self._who}. From "
             f"{platform.node()} it can't be seen whether it still does. If it does, wait until it "
             "is done, or end it there. If it is dead, run snakemake --unlock with the same "
             "options. Then give this command again."
@@ -82,13 +84,22 @@ class Claim:
 
     @property
     def remark(self) -> str:
-        """What a dry run beside it says."""
-        how = "works" if self.lives else "has worked, and may still work,"
+        """What anything else than a run says beside it."""
+        may = "works" if self.lives else "has worked, and may still work,"
         return (
-            f"another Snakemake process {how} in this folder: "
-            f"{self.driver or 'which one is not known'}. This plan counts what that one is making "
-            "as still to be made."
+            f"another Snakemake process {may} in this folder: {self._who}. What it is making "
+            "counts as still to be made."
         )
+
+    @property
+    def _who(self) -> str:
+        return str(self.driver or "which one isn't known")
+
+    @property
+    def _how(self) -> str:
+        if self.driver is None:
+            return ""
+        return f" (kill {self.driver.process})" if self.driver.is_seen else " there"
 
 
 class Folder:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
-from snakemake.exceptions import WorkflowError
+from snakemake.exceptions import ApiError
 from snakemake.io import is_flagged
 from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger
@@ -52,33 +52,40 @@ class BudgetHandler(logging.Handler):
 class OneDriver(logging.Handler):
     """Stops a run in a folder where another driver is at work, before anything is planned.
 
-    Only a record of the log comes between the reading of the workflow, when it isn't known yet
-    what is asked for, and Snakemake's look at unfinished files.
+    While the workflow is read, it isn't known yet whether anything is to run. Nothing but a record
+    of the log comes between that and Snakemake's search for unfinished files.
     """
 
     def __init__(self, workflow: Any):
         super().__init__()
         self.workflow, self.folder = workflow, Folder(workflow.workdir_init)
-        if not workflow.output_settings.dryrun:
-            self.folder.claim()  # a run that is refused is so once it begins
+        self.begun = False
+        if not self._is_dry:
+            self.folder.claim()  # another's claim matters once something is to run
+
+    @property
+    def _is_dry(self) -> bool:
+        return self.workflow.output_settings.dryrun
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Refuse a run as it begins; let the folder go where nothing is to run."""
-        if getattr(record, "event", None) == LogEvent.WORKFLOW_STARTED:
-            self.begin()
-        elif self.workflow.dag is not None and self.workflow.execution_settings is None:
-            self.folder.release()
+        """Begin with the first record after the workflow has been read."""
+        runs = self.workflow.execution_settings is not None
+        if not self.begun and (runs or self.workflow.dag is not None):
+            self.begun = True
+            self.begin(runs and not self._is_dry)
 
-    def begin(self) -> None:
-        """WorkflowError beside another driver; a dry run plans what that one is making."""
+    def begin(self, runs: bool) -> None:
+        """Refuse to run beside another driver; what else is asked for goes on, and is told."""
         other = self.folder.claim()
-        if self.workflow.output_settings.dryrun:
+        if not runs:
             self.folder.release()
-            if other:
-                self.workflow.dag_settings.force_incomplete = True
-                logger.warning(other.remark)
-        elif other and self.workflow.execution_settings.lock:
-            raise WorkflowError(other.refusal)
+        if other is None:
+            return
+        if runs and self.workflow.execution_settings.lock:
+            raise ApiError(other.refusal)  # which Snakemake shows without a trace
+        if self._is_dry:
+            self.workflow.dag_settings.force_incomplete = True
+        logger.warning(other.remark)
 
     def close(self) -> None:
         """Called when Snakemake stops logging, at its end."""

@@ -58,7 +58,7 @@ def test_a_second_driver_is_told_of_the_first(met, moment):
     assert second.returncode and REFUSED in second.stdout, second.stdout
     for part in (f"process {first} on {socket.gethostname()}, since 20", f"kill {first}"):
         assert part in second.stdout, second.stdout
-    for harmful in ("ncomplete files", "--unlock", "Traceback", "rule retrieve"):
+    for harmful in ("ncomplete files", "--unlock", "Traceback", 'File "', "rule retrieve"):
         assert harmful not in second.stdout, second.stdout
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import driver
-from driver import Driver, Folder
+from driver import Claim, Driver, Folder
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 HOLDER = """
@@ -99,6 +99,13 @@ def test_another_process_of_the_same_number_is_not_the_holder(tmp_path, monkeypa
     without_locks(monkeypatch)
     left_behind(tmp_path, started=psutil.Process().create_time() + later)
     assert Folder(tmp_path).claim() is None
+
+
+def test_a_living_holder_elsewhere_is_to_be_ended_there():
+    elsewhere = Driver(process=1, host="elsewhere", started=0.0, command="snakemake")
+    refusal = Claim(elsewhere).refusal
+    assert "process 1 on elsewhere" in refusal and "end it there" in refusal
+    assert "kill" not in refusal
 
 
 def test_of_another_machine_no_death_is_claimed(tmp_path):
