@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
-from snakemake.exceptions import ApiError
+from snakemake.exceptions import ApiError, WorkflowError
 from snakemake.io import is_flagged
 from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger

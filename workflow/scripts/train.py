@@ -5,7 +5,7 @@ from pathlib import Path
 import offline  # noqa: F401
 from jobs import run, untracked
 from memloc.data.examples import Reading
-from memloc.training.finetune import Places, fine_tune
+from memloc.training.finetune import RunFiles, fine_tune
 from memloc.training.loop import Computing, Recipe
 
 with run(snakemake) as is_done:
@@ -23,7 +23,7 @@ with run(snakemake) as is_done:
         fine_tune(
             data=snakemake.input.data,
             pretrained=snakemake.input.pretrained,
-            places=Places(
+            places=RunFiles(
                 scratch=Path(snakemake.params.scratch),
                 epochs={epoch: (Path(folder), Path(digest)) for epoch, folder, digest in kept},
                 **outputs,

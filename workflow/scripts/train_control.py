@@ -6,7 +6,7 @@ import offline  # noqa: F401
 from jobs import run, untracked
 from memloc.control.train import Setting, train_control
 from memloc.data.examples import Reading
-from memloc.training.finetune import Places
+from memloc.training.finetune import RunFiles
 from memloc.training.loop import Computing, Recipe
 
 with run(snakemake) as is_done:
@@ -16,7 +16,7 @@ with run(snakemake) as is_done:
             data=snakemake.input.data,
             auxiliary_data=snakemake.input.auxiliary,
             pretrained=snakemake.input.pretrained,
-            places=Places(
+            places=RunFiles(
                 scratch=Path(snakemake.params.scratch),
                 **{name: Path(path) for name, path in snakemake.output.items()},
             ),

@@ -14,7 +14,7 @@ from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
 from memloc.store.provenance import sha256
 from memloc.training.finetune import (
-    Places,
+    RunFiles,
     check_lengths,
     identity_of,
     read_corpus,
@@ -98,7 +98,7 @@ def train_control(
     data: str | Path,
     auxiliary_data: str | Path,
     pretrained: str | Path,
-    places: Places,
+    places: RunFiles,
     labels: str,
     seed: int,
     recipe: Recipe,

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Places:
+class RunFiles:
     """Where a run's results go; `memorised` (theta_M1) only for perturbed labels.
 
     epochs: folder and digest of the checkpoint after each epoch that is kept.
@@ -45,7 +45,7 @@ class Places:
 def fine_tune(
     data: str | Path,
     pretrained: str | Path,
-    places: Places,
+    places: RunFiles,
     labels: str,
     train_layers: bool,
     seed: int,
@@ -108,7 +108,7 @@ def identity_of(
 def write_results(
     run: FineTuning,
     tokenizer: PreTrainedTokenizerBase,
-    places: Places,
+    places: RunFiles,
     facts: dict[str, Any],
     columns: Sequence[str] = COLUMNS["history"],
 ) -> None:
@@ -169,7 +169,7 @@ def check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> No
         )
 
 
-def require_room(run: FineTuning, places: Places) -> None:
+def require_room(run: FineTuning, places: RunFiles) -> None:
     """Raise MemlocError unless the disk has room for all that a run writes.
 
     That is its checkpoints and, while one epoch's state replaces the last one's, weights and
