@@ -11,7 +11,7 @@ from memloc.generalise.scores import COLUMNS as GENERALISATION
 from memloc.localise.gradients.variants import COLUMNS as GRADIENTS
 from memloc.localise.gradients.variants import VARIANTS
 from memloc.localise.probes.weights import COLUMNS as PROBES
-from memloc.localise.probes.weights import FROZEN, MEMORISED
+from memloc.localise.probes.weights import THETA_F, THETA_M2
 from memloc.localise.weight_change.weights import COLUMNS as WEIGHT_CHANGES
 from memloc.localise.weights import normalise
 from memloc.report.page import write_report
@@ -87,8 +87,8 @@ def gradients(task_no=0, seed=1, n_layers=12):
 def probes(task_no=0, seed=1, n_layers=12):
     """A probes.tsv of noise probes whose F1 rises from layer to layer by the weights of `given`."""
     f1 = np.concatenate([[0.0], given(task_no, seed, n_layers)["weight"].cumsum()])
-    frame = pd.DataFrame({"layer": range(n_layers + 1), "f1": f1, "source": MEMORISED})
-    frozen = pd.DataFrame({"layer": [1], "f1": [0.0], "source": FROZEN})
+    frame = pd.DataFrame({"layer": range(n_layers + 1), "f1": f1, "source": THETA_M2})
+    frozen = pd.DataFrame({"layer": [1], "f1": [0.0], "source": THETA_F})
     frame = pd.concat([frame, frozen], ignore_index=True)
     frame = frame.assign(kind="noise", examples="all", probe_seed=1, f1_random=0.2, best_epoch=30)
     return frame.assign(validation_f1=frame["f1"], n_examples=200, n_classes=2)[PROBES]

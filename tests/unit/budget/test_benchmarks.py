@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from memloc.budget.benchmarks import cost, stage_of
+from memloc.budget.benchmarks import cost, starred
 
 
 def test_cost_by_stage(tmp_path):
@@ -15,6 +15,6 @@ def test_cost_by_stage(tmp_path):
     assert found["stage"] == "*/*/*/swap" and found["jobs"] == 2
     assert found["seconds"] == 7.5 and found["longest_seconds"] == 5.0 and found["peak_mb"] == 200
     assert cost(tmp_path / "nothing", []).empty
-    assert stage_of("b/summary/weights.tsv", "b", ["rte"]) == "summary/weights"
+    assert starred("b/summary/weights.tsv", "b", ["rte"]) == "summary/weights"
     figure = "b/figures/matrix_swapping_rte_gpt-neo.tsv"
-    assert stage_of(figure, "b", ["rte", "gpt-neo"]) == "figures/matrix_swapping_*_*"
+    assert starred(figure, "b", ["rte", "gpt-neo"]) == "figures/matrix_swapping_*_*"

@@ -11,7 +11,7 @@ from memloc.store.tables import write_tsv
 COLUMNS = ["stage", "jobs", "seconds", "longest_seconds", "cpu_seconds", "peak_mb"]
 
 
-def stage_of(path: str | Path, folder: str | Path, names: Iterable[str]) -> str:
+def starred(path: str | Path, folder: str | Path, names: Iterable[str]) -> str:
     """A benchmark file's stage: its path with tasks, models and seeds replaced by a star."""
     longest_first = sorted(names, key=len, reverse=True)
     named = "|".join([*map(re.escape, longest_first), r"seed\d+"])
@@ -28,7 +28,7 @@ def cost(folder: str | Path, names: Iterable[str]) -> pd.DataFrame:
         jobs = pd.read_csv(path, sep="\t", na_values=["-", "NA"])
         if "s" not in jobs:
             continue
-        stage = stage_of(path, folder, names)
+        stage = starred(path, folder, names)
         rows += [(stage, r["s"], r.get("cpu_time"), r.get("max_rss")) for _, r in jobs.iterrows()]
     frame = pd.DataFrame(rows, columns=["stage", "s", "cpu", "rss"])
     groups = frame.groupby("stage", sort=True)

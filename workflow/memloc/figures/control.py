@@ -23,9 +23,9 @@ from memloc.figures.panels import (
 from memloc.figures.style import LAYER_WIDTH, Entries, Styles, layer_ticks, look, task_styles
 from memloc.localise.gradients.variants import (
     CLEAN,
-    FROZEN,
-    MEMORISED,
     NOISY,
+    THETA_F,
+    THETA_M1,
     gradient_weights,
     norms_of,
 )
@@ -241,9 +241,9 @@ def _variant_lines(
     pair: str,
     mark: Mark,
 ) -> None:
-    frozen = norms_of(norms, FROZEN, NOISY, "L1").to_numpy(float)
+    frozen = norms_of(norms, THETA_F, NOISY, "L1").to_numpy(float)
     clean, noisy = (
-        norms_of(norms, MEMORISED, examples, "L1").to_numpy(float) for examples in (CLEAN, NOISY)
+        norms_of(norms, THETA_M1, examples, "L1").to_numpy(float) for examples in (CLEAN, NOISY)
     )
     top = max(clean.max(), noisy.max())
     series = [frozen / frozen.max(), clean / top, noisy / top]

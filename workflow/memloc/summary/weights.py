@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from memloc.errors import MemlocError
-from memloc.localise.probes.weights import MEMORISED, f1_by_layer
+from memloc.localise.probes.weights import THETA_M2, f1_by_layer
 from memloc.localise.weights import mean_mcog, mean_weights, one_layer_maximum
 from memloc.store.tables import read_tsv, write_tsv
 from memloc.study.techniques import TECHNIQUES, Technique, known, with_options
@@ -70,7 +70,7 @@ def grouped(runs: Iterable[Run]) -> Groups:
 def noise_f1(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over probe seeds of one run's noise probes of theta_M2: f1 and f1_random by layer."""
     chosen = table["kind"].eq("noise") & table["examples"].eq("all")
-    chosen &= table["source"].eq(MEMORISED)
+    chosen &= table["source"].eq(THETA_M2)
     return table[chosen].groupby("layer")[["f1", "f1_random"]].mean()
 
 

@@ -24,7 +24,7 @@ from memloc.localise.probes.probing import (
     probe_split,
     probe_targets,
 )
-from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_weights
+from memloc.localise.probes.weights import COLUMNS, THETA_F, THETA_M2, probe_weights
 from memloc.seeds import derive
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -58,7 +58,7 @@ def data(n=150, seed=0, unknown=0):
     return probe_targets(examples, original, CLASSES), states
 
 
-def places(states, layers=(0, 1, 2), source=MEMORISED):
+def places(states, layers=(0, 1, 2), source=THETA_M2):
     return [Place(source, layer, states[layer]) for layer in layers]
 
 
@@ -260,7 +260,7 @@ def test_f1_equals_scikit_learns():
 
 def f1_table(ours, frozen):
     """probes.tsv with two probe seeds from F1 per layer 0.. and theta_F's layer 1."""
-    rows = [(MEMORISED, layer, pair) for layer, pair in enumerate(ours)] + [(FROZEN, 1, frozen)]
+    rows = [(THETA_M2, layer, pair) for layer, pair in enumerate(ours)] + [(THETA_F, 1, frozen)]
     return pd.DataFrame(
         [
             dict(kind=kind, examples=part, source=source, probe_seed=seed, layer=layer, f1=f * size)

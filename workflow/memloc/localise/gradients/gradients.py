@@ -20,11 +20,11 @@ from memloc.localise.gradients.variants import (
     CLEAN,
     COLUMNS,
     DIFFERENCE,
-    FROZEN,
-    MEMORISED,
     NOISY,
     NORM_COLUMNS,
     NORMS,
+    THETA_F,
+    THETA_M1,
     variant_table,
 )
 from memloc.machine.device import autocast
@@ -60,7 +60,7 @@ def forgetting_gradients(
     norms = pd.concat(
         [
             gradient_norms(model, *options).assign(model=name)
-            for name, model in ((MEMORISED, memorised), (FROZEN, frozen))
+            for name, model in ((THETA_M1, memorised), (THETA_F, frozen))
         ],
         ignore_index=True,
     )

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 NORMS = ("L1", "L2")
 # What the mean gradient is taken over, and where: gradient_norms.tsv.
 NOISY, CLEAN, DIFFERENCE = "noisy", "clean", "difference"
-MEMORISED, FROZEN = "theta_M1", "theta_F"
+THETA_M1, THETA_F = "theta_M1", "theta_F"
 NORM_COLUMNS = ["model", "examples", "norm", "layer", "value"]
 # Best of Table 4 averaged over its models: .54 against .48 (clean), .46 (none), .44 (frozen).
 DEFAULT = "L1-clean-frozen"
@@ -53,10 +53,10 @@ def variant_table(norms: pd.DataFrame) -> pd.DataFrame:
     tables = []
     for name, (norm, clean, divided) in VARIANTS.items():
         examples = DIFFERENCE if clean else NOISY
-        values = norms_of(norms, MEMORISED, examples, norm)
+        values = norms_of(norms, THETA_M1, examples, norm)
         raw = values.to_numpy(float)
         if divided:
-            raw = _ratio(raw, norms_of(norms, FROZEN, examples, norm).to_numpy(float), name)
+            raw = _ratio(raw, norms_of(norms, THETA_F, examples, norm).to_numpy(float), name)
         table = pd.DataFrame({"layer": values.index.to_numpy(int), "weight_raw": raw})
         table["weight"] = _scaled(raw, name)
         tables.append(table.assign(norm=norm, clean=clean, frozen=divided))

@@ -7,7 +7,7 @@ from typing import Any
 from memloc.data.examples import Reading, noisy_training, original_labels
 from memloc.localise.probes.classifiers import ProbeRecipe
 from memloc.localise.probes.probing import Place, Probing, probe_targets
-from memloc.localise.probes.weights import COLUMNS, FROZEN, MEMORISED, probe_weights
+from memloc.localise.probes.weights import COLUMNS, THETA_F, THETA_M2, probe_weights
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible, load_finetuned, on_device
 from memloc.models.pooled_states import pooled_states, room_for_states
@@ -48,8 +48,8 @@ def run(
             on_device(source, "cpu")  # probes have the device to themselves
         logger.info("hidden states of %d examples read in %.1f s", len(train), record.seconds)
         del model, baseline, source
-        places = [Place(MEMORISED, layer, ours[layer]) for layer in range(n_layers + 1)]
-        frame = probing.run([*places, Place(FROZEN, 1, theirs[1])])
+        places = [Place(THETA_M2, layer, ours[layer]) for layer in range(n_layers + 1)]
+        frame = probing.run([*places, Place(THETA_F, 1, theirs[1])])
     write_tsv(frame, outputs["table"], COLUMNS)
     chosen = {key: value for key, value in settings.items() if key != "seeds"}
     seeds = {"probe_seeds": settings["seeds"]}

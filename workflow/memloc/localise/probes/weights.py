@@ -9,7 +9,7 @@ import pandas as pd
 from memloc.errors import MemlocError
 
 KINDS = ("noise", "perturbed", "original")
-MEMORISED, FROZEN = "theta_M2", "theta_F"
+THETA_M2, THETA_F = "theta_M2", "theta_F"
 COLUMNS = [
     "kind", "examples", "source", "probe_seed", "layer", "f1", "f1_random", "best_epoch",
     "validation_f1", "n_examples", "n_classes",
@@ -17,7 +17,7 @@ COLUMNS = [
 
 
 def f1_by_layer(
-    table: pd.DataFrame, kind: str, examples: str = "all", source: str = MEMORISED
+    table: pd.DataFrame, kind: str, examples: str = "all", source: str = THETA_M2
 ) -> pd.Series:
     """Mean F1 over probe seeds by layer, of one kind of probe on one part of the test examples."""
     chosen = table["kind"].eq(kind) & table["examples"].eq(examples) & table["source"].eq(source)
@@ -32,7 +32,7 @@ def probe_weights(table: pd.DataFrame) -> pd.DataFrame:
     taken before flooring: to floor each seed's rises would turn their noise into weight.
     """
     ours = f1_by_layer(table, "noise")
-    frozen = f1_by_layer(table, "noise", source=FROZEN)
+    frozen = f1_by_layer(table, "noise", source=THETA_F)
     n_layers = int(ours.index.max()) if len(ours) else 0
     if n_layers < 1 or list(ours.index) != list(range(n_layers + 1)) or 1 not in frozen.index:
         raise MemlocError(
