@@ -12,6 +12,7 @@ configfile: "config.yaml"
 
 
 include: "rules/common.smk"
+include: "rules/inputs.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/control.smk"

@@ -11,7 +11,7 @@ rule retrieve_task:
     """Retrieve a data set once, normalised and checked."""
     input:
         # on this machine, wherever results live
-        lambda w: [local(path) for path in local_files(readable(TASKS.get)(w.task))],
+        readable(lambda w: [local(path) for path in local_files(TASKS[w.task])]),
     output:
         table=PLACES.retrieved(".parquet"),
         manifest=PLACES.retrieved(".manifest.json"),

@@ -5,25 +5,6 @@ In: tables of runs and of the folder summary. Out: results/figures/*.{pdf,png}; 
 Snakemake's own report too.
 """
 
-
-def picture(figure):
-    """A figure's two files."""
-    words = re.findall(r"{(\w+)}", figure.name)
-    shown = report(
-        f"{PLACES.figure(figure.name)}.png",
-        caption="../workflow/report/figure.rst",
-        category=figure.section.capitalize(),
-        subcategory=figure.title,
-        labels={word: f"{{{word}}}" for word in words} or {"figure": figure.title},
-    )
-    return [f"{PLACES.figure(figure.name)}.pdf", shown]
-
-
-def of_study(function):
-    """Input or params function: what a figure's entry says for its wildcards."""
-    return readable(lambda wildcards: function(_STUDY, wildcards))
-
-
 for kind, figure in KINDS.items():
 
     rule:
@@ -53,9 +34,10 @@ for kind, figure in KINDS.items():
             drawer=figure.drawer,
             names=of_study(lambda study, w, figure=figure: study.figure_names(figure)),
             runs=of_study(figure.runs),
+            # for Snakemake's own report; an edited caption draws its figures again: seconds each
             caption=of_study(lambda study, w, figure=figure: figure.captioned(w)),
             code=CODE("figures.py", figure.drawer.partition(":")[0]),
         script:
             "../workflow/scripts/figures.py"
 
-    workflow.get_rule(f"figure_{kind}").docstring = f"{figure.title}."
+    workflow.get_rule(f"figure_{kind}").docstring = figure.does

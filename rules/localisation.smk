@@ -7,19 +7,6 @@ for windows also, for every noisy example, whether each window kept its label.
 The rules come from memloc.study.techniques; layer retraining has two of its own below.
 """
 
-
-def checkpoints(localising):
-    """Input functions of a rule: its checkpoints, and the digests that it depends on."""
-    found = {name: ancient(theta(name)) for name in localising.reads}
-    found |= {f"{name}_digest": theta(name, ".sha256") for name in localising.reads}
-    return found | ({"data": PLACES.data} if localising.data else {})
-
-
-def settings_of(localising):
-    """Params function: what the results of a rule depend on."""
-    return readable(lambda wildcards: localising.settings(_STUDY, wildcards))
-
-
 for localising in techniques.subject_rules():
 
     rule:
@@ -49,15 +36,6 @@ for localising in techniques.subject_rules():
             "../workflow/scripts/localise.py"
 
     workflow.get_rule(localising.name).docstring = localising.does
-
-
-def checked_windows(wildcards):
-    """Input function: the data of a retraining job, once its windows are known to exist."""
-    layers = STUDY.known_layers(wildcards.model)
-    STUDY.check_ratio(wildcards.task)
-    if layers is not None:
-        readable(parse_windows)(wildcards.windows, layers)
-    return PLACES.data
 
 
 rule retrain:
@@ -92,12 +70,6 @@ rule retrain:
         code=CODE("retrain.py"),
     script:
         "../workflow/scripts/retrain.py"
-
-
-def retrained(ending):
-    """Input function: what the retraining jobs of one subject leave behind."""
-    pattern = PLACES.subject(f"retrain/{{windows}}{ending}")
-    return lambda w: expand(pattern, windows=STUDY.retrain_jobs(w.model), **w)
 
 
 rule gather_retrained:

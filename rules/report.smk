@@ -6,31 +6,6 @@ study, whatever is finished and whatever was asked for), summary/{cost,budget_ac
 """
 
 
-def paper_study():
-    """The settings of config.yaml, without what this run changes."""
-    with open(Path(workflow.basedir, "config.yaml"), encoding="utf-8") as file:
-        return yaml.safe_load(file)
-
-
-def page():
-    """The page as this command asks for it."""
-    settings = workflow.config_settings
-    files = [os.path.relpath(path) for path in settings.configfiles]
-    plan = PagePlan(_STUDY, Called(files, settings.config), paper_study(), targets())
-    return Readable(plan)
-
-
-def page_files(ending):
-    """Input function: the files of the page's figures, pdf or png."""
-    return lambda w: STUDY.figure_files(STUDY.page_figures(targets()), ending)
-
-
-def template_digests():
-    """Checksums of the page's templates, so that editing one makes the page anew."""
-    files = (path for path in (WORKFLOW / "report").iterdir() if path.is_file())
-    return {path.name: sha256(path) for path in sorted(files)}
-
-
 rule budget:
     """What the whole study will cost, by stage and model, and how long it takes on N GPUs."""
     output:

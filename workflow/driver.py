@@ -13,6 +13,7 @@ import os
 import platform
 import shlex
 import sys
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -24,6 +25,7 @@ import psutil
 
 from memloc.store.drafts import opened
 
+POLL_SECONDS = 0.2
 CLOCK_SECONDS = 2.0  # by how much the start of one process may be told differently
 
 
@@ -35,13 +37,15 @@ class Driver:
     host: str
     started: float  # seconds since the epoch, from which a later process of this number differs
     command: str
+    reads: bool = False  # the workflow: it isn't known yet whether anything is to run
 
     @classmethod
-    def this(cls) -> "Driver":
+    def this(cls, reads: bool = False) -> "Driver":
         """This process."""
         started = psutil.Process().create_time()
         command = shorten(shlex.join(["snakemake", *sys.argv[1:]]), 120, placeholder=" …")
-        return cls(os.getpid(), platform.node(), started, command)
+        command = " ".join(["snakemake", *sys.argv[1:]])
+        return cls(os.getpid(), platform.node(), started, command, reads)
 
     @property
     def is_seen(self) -> bool:
@@ -109,20 +113,31 @@ class Folder:
         self.records = Path(path, ".snakemake")
         self.file: IO[str] | None = None
 
-    def claim(self) -> Claim | None:
-        """Hold the folder until `release` or the end of this process; another's claim to it."""
-        if self.file:
-            return None
-        try:
-            file = opened(self.records / "memloc.driver")
-        except OSError:  # a folder that can't be written to: nothing runs here
-            return None
-        other = self._other(file)
-        if other:
-            file.close()
-            return other
-        self.file = file
-        _write(file, json.dumps(asdict(Driver.this())))
+    def claim(self, reads: bool = False, patience: float = 0.0) -> Claim | None:
+        """Hold the folder until `release` or the end of this process; another's claim to it.
+
+        `reads`: this process is still reading the workflow, and may turn out to run nothing. Such a
+        claim of another is waited for, `patience` seconds at most.
+        """
+        give_up = time.monotonic() + patience
+        while (other := self._claim(reads)) and other.driver and other.driver.reads:
+            if time.monotonic() >= give_up:
+                break
+            time.sleep(POLL_SECONDS)
+        return other
+
+    def _claim(self, reads: bool) -> Claim | None:
+        if not self.file:
+            try:
+                file = opened(self.records / "memloc.driver")
+            except OSError:  # a folder that can't be written to: nothing runs here
+                return None
+            other = self._other(file)
+            if other:
+                file.close()
+                return other
+            self.file = file
+        _write(self.file, json.dumps(asdict(Driver.this(reads))))
         return None
 
     def release(self) -> None:

@@ -24,6 +24,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from driver import Folder
 from memloc.budget.model import Job
 
+READING_SECONDS = 15.0  # for which a command may read the workflow before it counts as a run
+
 
 class BudgetHandler(logging.Handler):
     """Prints `text()` at the end of a dry run's output, once a plan stands."""
@@ -61,7 +63,7 @@ class OneDriver(logging.Handler):
         self.workflow, self.folder = workflow, Folder(workflow.workdir_init)
         self.begun = False
         if not self._is_dry:
-            self.folder.claim()  # another's claim matters once something is to run
+            self.folder.claim(reads=True)  # another's claim matters once something is to run
 
     @property
     def _is_dry(self) -> bool:
@@ -76,7 +78,7 @@ class OneDriver(logging.Handler):
 
     def begin(self, runs: bool) -> None:
         """Refuse to run beside another driver; what else is asked for goes on, and is told."""
-        other = self.folder.claim()
+        other = self.folder.claim(patience=READING_SECONDS if runs else 0)
         if not runs:
             self.folder.release()
         if other is None:
@@ -216,7 +218,7 @@ def whole_plan(workflow: Any, target: str = "all") -> list[Job]:
 
 
 def plain(jobs: Iterable[Job]) -> list[tuple]:
-    """Jobs as plain values for a rule's params: what `budget_files.write_budget` reads."""
+    """Jobs as plain values for a rule's params: what `summary.budget.write_budget` reads."""
     return [
         (j.rule, dict(j.wildcards), [list(o) for o in j.outputs], list(j.needs), j.gpus, j.threads)
         for j in jobs

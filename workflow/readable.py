@@ -30,6 +30,8 @@ class Readable:
 
     def __getattr__(self, name: str) -> Any:
         found = readable(getattr)(self._wrapped, name)
-        if name in self._parts:
-            return Readable(found)
-        return readable(found) if callable(found) else found
+        if name not in self._parts and not callable(found):
+            return found
+        found = Readable(found) if name in self._parts else readable(found)
+        setattr(self, name, found)  # looked up thousands of times in a plan
+        return found

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from memloc.budget.benchmarks import COLUMNS as COST
 from memloc.figures.draw import draw
 from memloc.generalise.scores import COLUMNS as GENERALISATION
 from memloc.localise.gradients.variants import COLUMNS as GRADIENTS
@@ -19,6 +18,7 @@ from memloc.store.files import write_json
 from memloc.store.tables import write_tsv
 from memloc.study.figures import KINDS
 from memloc.summary.correlations import correlations
+from memloc.summary.cost import COLUMNS as COST
 from memloc.summary.training import summarise_training
 from memloc.summary.weights import TECHNIQUES, Run, summarise_runs
 from memloc.windows import all_windows

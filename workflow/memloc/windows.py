@@ -15,11 +15,17 @@ def window_name(window: Window) -> str:
     return f"{window[0]}-{window[1]}"
 
 
+def window_of(name: str) -> Window:
+    """The window that `window_name` made a name of, as in the columns of our own tables."""
+    start, _, end = name.partition("-")
+    return int(start), int(end)
+
+
 def parse_window(name: str, n_layers: int) -> Window:
     """The window called `name`, or MemlocError when it is malformed or outside 1..n_layers."""
     parts = name.split("-")
     if len(parts) == 2 and all(part.isdecimal() for part in parts):
-        start, end = int(parts[0]), int(parts[1])
+        start, end = window_of(name)
         if 1 <= start <= end <= n_layers and window_name((start, end)) == name:
             return start, end
     raise MemlocError(

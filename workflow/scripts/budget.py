@@ -1,7 +1,7 @@
 """Write results/budget.tsv: what the configuration's whole plan will cost."""
 
 from jobs import job
-from memloc.budget.files import write_budget
+from memloc.summary.budget import write_budget
 
 with job(snakemake) as log:
     budget = write_budget(snakemake.output[0], **snakemake.params.settings)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from jobs import job
-from memloc.budget.benchmarks import write_cost
-from memloc.budget.files import write_actual
 from memloc.report.page import write_report
+from memloc.summary.budget import write_actual
+from memloc.summary.cost import write_cost
 
 with job(snakemake):
     params = snakemake.params

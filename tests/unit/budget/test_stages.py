@@ -14,12 +14,12 @@ from demo_record import later_half, read_record
 from memloc.budget import rates, stages, work
 from memloc.budget import text as budget_text
 from memloc.budget.budget import COLUMNS, make_budget, refusal, table
-from memloc.budget.files import write_actual, write_budget
 from memloc.budget.finished import compare, finished_jobs
 from memloc.budget.model import CostModel, Job
 from memloc.budget.sizes import KNOWN_MODELS, Sizes, layer_size
 from memloc.store.tables import read_tsv
 from memloc.study.tasks import load_task
+from memloc.summary.budget import write_actual, write_budget
 from memloc.windows import all_windows
 from rule_list import rules
 from shipped import ROOT

@@ -1,6 +1,7 @@
 """What Snakemake commands may do beside a driver that is at work."""
 
 import logging
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -95,3 +96,21 @@ def test_what_may_go_on_beside_a_driver_forces_nothing(driver, tmp_path, begin, 
     begin(other)
     assert not other.workflow.dag_settings.force_incomplete
     assert "works in this folder" in caplog.text
+
+
+def test_a_command_that_only_reads_the_workflow_is_waited_for(tmp_path):
+    """--lint and its like claim the folder until it is known that they run nothing."""
+    reader, later = command(tmp_path), command(tmp_path)
+    other = Folder(tmp_path).claim()
+    assert other and other.driver.reads
+    threading.Timer(0.5, reader.close).start()
+    run(later)
+    assert later.folder.file and not Folder(tmp_path).claim().driver.reads
+
+
+def test_one_that_reads_for_too_long_counts_as_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("planning.READING_SECONDS", 0.3)
+    reader, later = command(tmp_path), command(tmp_path)
+    with pytest.raises(ApiError, match="works in this folder"):
+        run(later)
+    reader.close()

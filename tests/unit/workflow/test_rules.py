@@ -16,8 +16,8 @@ from shipped import ROOT
 
 SCRIPTS = ROOT / "workflow/scripts"
 WEIGHED = ("summarise", "summarise_control")  # layer weights of all techniques
-FILES = ("common", "data", "training", "control", "localisation", "generalisation", "summaries",
-         "figures", "report")  # fmt: skip
+FILES = ("common", "inputs", "data", "training", "control", "localisation", "generalisation",
+         "summaries", "figures", "report")  # fmt: skip
 
 
 def found_by_name(rule):

@@ -44,6 +44,7 @@ from memloc.budget.work import (
     training,
     weight_change,
 )
+from memloc.errors import MemlocError
 from memloc.study.techniques import subject_rules
 
 MAIN, RETRAINING, CONTROL = "main", "retraining", "control"  # entries of the paper's account
@@ -126,7 +127,14 @@ STAGES: dict[str, Stage] = {
     "report": Stage(constant(SCRIPT + 5), bytes_of=lambda facts, name: 20e6),
     "budget": Stage(constant(SCRIPT)),
 }
-STAGES |= {rule.name: STAGES[rule.costs] for rule in subject_rules() if rule.name not in STAGES}
+for _rule in subject_rules():
+    if _rule.name not in STAGES and _rule.costs not in STAGES:
+        raise MemlocError(
+            f"rule {_rule.name}: the cost model has no entry for it. Name a rule that costs as "
+            "much, as `costs` of its entry in workflow/memloc/study/techniques.py, or add an entry "
+            "to STAGES in workflow/memloc/budget/stages.py."
+        )
+    STAGES.setdefault(_rule.name, STAGES.get(_rule.costs, SWEEP))
 
 
 def stage_of(rule: str) -> str | None:

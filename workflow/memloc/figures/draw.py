@@ -1,7 +1,8 @@
 """From tables to the files of a figure, by the function that the registry names as its drawer.
 
 A drawer's module is loaded when its figure is drawn, and nothing here reads the registry of figures
-(memloc.study.figures): so an edit of one drawer, or of one entry, re-draws no other figures.
+(memloc.study.figures): an edit of a module re-draws its own figures, and one of an entry that
+kind alone.
 """
 
 import os

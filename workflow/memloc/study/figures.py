@@ -4,6 +4,7 @@ A new figure is an entry here and its drawing function in memloc.figures. Planni
 module, so it imports nothing that draws.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -45,6 +46,12 @@ class FigureKind:
     runs: Callable[[Any, Words], list[dict[str, Any]]] = no_runs
     stage: str = ""
 
+    @property
+    def does(self) -> str:
+        """What the figure is, in a sentence for lists of rules."""
+        words = re.findall(r"{(\w+)}", self.name)
+        return f"{self.title}: {self.alt.format(names='each ' + ' and '.join(words))}"
+
     def captioned(self, words: Words) -> str:
         """The caption of one figure, as reStructuredText; UndefinedError if a word is missing."""
         return _template(self.caption).render(words).strip()
@@ -71,7 +78,7 @@ def by_pair(study: Any) -> list[dict[str, str]]:
 
 
 def by_task_and_model(study: Any) -> list[dict[str, str]]:
-    """The same, all tasks of a model together."""
+    """A figure per task and model, in the order of models: all tasks of one, then of the next."""
     return [{"task": task, "model": model} for model in study.models for task in study.task_names]
 
 

@@ -244,6 +244,7 @@ class Study:
         return [f"{self.places.figure(figure['name'])}.{ending}" for figure in figures]
 
     def figures_of(self, stages: Collection[str]) -> list[dict[str, Any]]:
+        """name, kind and wildcards of the figures of some stages; "" is the main part."""
         return [
             dict(name=found.name.format(**words), kind=kind, wildcards=words)
             for stage in stages

@@ -17,6 +17,7 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.store.tables import read_parquet, read_tsv, write_tsv
+from memloc.windows import window_of
 
 NONE = "none"
 RUN_COLUMNS = ["index", "memorised", "length", "start", "single_layers", "share", "n_layers"]
@@ -41,7 +42,7 @@ def locate(examples: pd.DataFrame, memorised: pd.DataFrame) -> pd.DataFrame:
     known = memorised.set_index("index")["memorised"]
     if set(known.index) != set(examples["index"]):
         raise MemlocError("the tables of swapped and of memorised examples differ in examples")
-    windows = [tuple(map(int, name.split("-"))) for name in examples.columns if name != "index"]
+    windows = [window_of(name) for name in examples.columns if name != "index"]
     windows.sort(key=lambda window: (window[1] - window[0], window[0]))
     reverts = ~examples[[f"{start}-{end}" for start, end in windows]].to_numpy(bool)
     has = known.loc[examples["index"]].to_numpy(bool)

@@ -19,7 +19,7 @@ from memloc.store.files import (
     write_json,
 )
 from memloc.training.optimiser import Optimiser
-from memloc.windows import Window, window_name
+from memloc.windows import Window, window_name, window_of
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Store:
         path = self.folder / "finished.safetensors"
         if not path.exists():
             return {}
-        return {_window(name): kept for name, kept in load_file(path).items()}
+        return {window_of(name): kept for name, kept in load_file(path).items()}
 
     def finish(self, kept: Mapping[Window, torch.Tensor]) -> None:
         """Add the results of a group and drop its state."""
@@ -61,7 +61,7 @@ class Store:
     def begun(self) -> list[Window]:
         """Windows of the group whose epochs are partly done."""
         state = read_state(self.folder / "group" / "state.json")
-        return [_window(name) for name in state["windows"]] if state else []
+        return [window_of(name) for name in state["windows"]] if state else []
 
     def save(
         self,
@@ -113,8 +113,3 @@ class Store:
         optimiser.resume(load_file(group / "m.safetensors"), facts["schedule"])
         logger.info("resuming %d window(s) after epoch %d", len(windows), facts["epoch"])
         return facts["epoch"]
-
-
-def _window(name: str) -> Window:
-    start, end = name.split("-")
-    return int(start), int(end)

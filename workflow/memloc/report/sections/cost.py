@@ -1,8 +1,8 @@
 """Section Cost: what was planned, and what the jobs took."""
 
-from memloc.budget.benchmarks import COLUMNS as COST
 from memloc.report.parts import Content, Part, Section
 from memloc.report.tables import table
+from memloc.summary.cost import COLUMNS as COST
 
 
 def build(content: Content) -> Section:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from memloc.budget.benchmarks import cost, starred
+from memloc.summary.cost import cost, starred
 
 
 def test_cost_by_stage(tmp_path):

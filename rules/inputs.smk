@@ -1,0 +1,71 @@
+"""What the inputs and params of some rules are; functions, no rules."""
+
+
+def checkpoints(localising):
+    """Input functions of a rule: its checkpoints, and the digests that it depends on."""
+    found = {name: ancient(theta(name)) for name in localising.reads}
+    found |= {f"{name}_digest": theta(name, ".sha256") for name in localising.reads}
+    return found | ({"data": PLACES.data} if localising.data else {})
+
+
+def settings_of(localising):
+    """Params function: what the results of a rule depend on."""
+    return readable(lambda wildcards: localising.settings(_STUDY, wildcards))
+
+
+def checked_windows(wildcards):
+    """Input function: the data of a retraining job, once its windows are known to exist."""
+    layers = STUDY.known_layers(wildcards.model)
+    STUDY.check_ratio(wildcards.task)
+    if layers is not None:
+        readable(parse_windows)(wildcards.windows, layers)
+    return PLACES.data
+
+
+def retrained(ending):
+    """Input function: what the retraining jobs of one subject leave behind."""
+    pattern = PLACES.subject(f"retrain/{{windows}}{ending}")
+    return lambda w: expand(pattern, windows=STUDY.retrain_jobs(w.model), **w)
+
+
+def picture(figure):
+    """A figure's two files."""
+    words = re.findall(r"{(\w+)}", figure.name)
+    shown = report(
+        f"{PLACES.figure(figure.name)}.png",
+        caption="../workflow/report/figure.rst",
+        category=figure.section.capitalize(),
+        subcategory=figure.title,
+        labels={word: f"{{{word}}}" for word in words} or {"figure": figure.title},
+    )
+    return [f"{PLACES.figure(figure.name)}.pdf", shown]
+
+
+def of_study(function):
+    """Input or params function: what a figure's entry says for its wildcards."""
+    return readable(lambda wildcards: function(_STUDY, wildcards))
+
+
+def paper_study():
+    """The settings of config.yaml, without what this run changes."""
+    with open(Path(workflow.basedir, "config.yaml"), encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def page():
+    """The page as this command asks for it."""
+    settings = workflow.config_settings
+    files = [os.path.relpath(path) for path in settings.configfiles]
+    plan = PagePlan(_STUDY, Called(files, settings.config), paper_study(), targets())
+    return Readable(plan)
+
+
+def page_files(ending):
+    """Input function: the files of the page's figures, pdf or png."""
+    return lambda w: STUDY.figure_files(STUDY.page_figures(targets()), ending)
+
+
+def template_digests():
+    """Checksums of the page's templates, so that editing one makes the page anew."""
+    files = (path for path in (WORKFLOW / "report").iterdir() if path.is_file())
+    return {path.name: sha256(path) for path in sorted(files)}
