@@ -44,7 +44,6 @@ class Driver:
         """This process."""
         started = psutil.Process().create_time()
         command = shorten(shlex.join(["snakemake", *sys.argv[1:]]), 120, placeholder=" …")
-        command = " ".join(["snakemake", *sys.argv[1:]])
         return cls(os.getpid(), platform.node(), started, command, reads)
 
     @property
