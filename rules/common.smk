@@ -28,7 +28,7 @@ from memloc.store.provenance import sha256
 from memloc.study import techniques
 from memloc.study.command import Called
 from memloc.study.config import check_config, read_numbers
-from memloc.study.figures import KINDS
+from memloc.study.figures import KINDS, no_runs
 from memloc.study.page import PagePlan
 from memloc.study.places import PAIR, SUBJECTS
 from memloc.study.study import Study

@@ -32,8 +32,8 @@ for kind, figure in KINDS.items():
             runtime=minutes(10),
         params:
             drawer=figure.drawer,
-            names=of_study(lambda study, w, figure=figure: study.figure_names(figure)),
-            runs=of_study(figure.runs),
+            names=names_of(figure),
+            runs=runs_of(figure),
             # for Snakemake's own report; an edited caption draws its figures again: seconds each
             caption=of_study(lambda study, w, figure=figure: figure.captioned(w)),
             code=CODE("figures.py", figure.drawer.partition(":")[0]),

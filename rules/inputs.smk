@@ -46,6 +46,18 @@ def of_study(function):
     return readable(lambda wildcards: function(_STUDY, wildcards))
 
 
+def names_of(figure):
+    """Param: labels of tasks and models; a function where the study may lack what they are of."""
+    if figure.stage != "control":
+        return STUDY.shown_names
+    return of_study(lambda study, wildcards: study.control.names())
+
+
+def runs_of(figure):
+    """Param: which runs a figure's tables are of."""
+    return [] if figure.runs is no_runs else of_study(figure.runs)
+
+
 def paper_study():
     """The settings of config.yaml, without what this run changes."""
     with open(Path(workflow.basedir, "config.yaml"), encoding="utf-8") as file:

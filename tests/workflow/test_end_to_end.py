@@ -234,7 +234,8 @@ def test_a_new_figure_is_an_entry_and_a_drawer(copy):
     registry = copy / "workflow/memloc/study/figures.py"
     registry.write_text(registry.read_text() + NEW_FIGURE)
     (copy / "workflow/memloc/figures/counted.py").write_text(NEW_DRAWER)
-    assert planned(copy).keys() == {"figure_counted", "report", "all"}
+    # the budget is that of all jobs, and a figure is one
+    assert planned(copy).keys() == {"figure_counted", "budget", "report", "all"}
     snakemake(copy)
     assert (copy / "results/figures/counted_toy.pdf").stat().st_size > 1000
     page = (copy / "results/report.html").read_text()

@@ -14,7 +14,7 @@ from memloc.errors import MemlocError
 from memloc.study import config as settings
 from memloc.study import techniques
 from memloc.study.control import ControlPlan, possible
-from memloc.study.figures import KINDS, FigureKind
+from memloc.study.figures import KINDS
 from memloc.study.params import Params
 from memloc.study.places import Places
 from memloc.study.progression import ProgressionPlan
@@ -269,9 +269,10 @@ class Study:
                 )
             seen[name] = figure
 
-    def figure_names(self, figure: FigureKind) -> dict[str, dict[str, Any]]:
-        """Labels of tasks and models as a kind of figure shows them."""
-        return self.control.names() if figure.stage == "control" else self.names()
+    @cached_property
+    def shown_names(self) -> dict[str, dict[str, Any]]:
+        """names() of the study's tasks, for hundreds of figures."""
+        return self.names()
 
     # --- names ---------------------------------------------------------------------------
 
