@@ -96,8 +96,8 @@ def test_every_job_goes_through_slurm(cluster, finished):
     assert local <= {"retrieve_task", "retrieve_model", "split_half", "budget", "all"}
     ran = {rule_of(job) for job in jobs}
     expected = {job["rule"] for job in planned.values()} - local
-    figures = {rule for rule in expected if rule.startswith("figure_")}
-    assert figures and ran == (expected - figures) | {"figures"}
+    # figures are a group, which the driver's log may list by its name alone
+    assert ran == {rule for rule in expected if not rule.startswith("figure_")} | {"figures"}
 
 
 def test_jobs_ask_for_what_was_planned(cluster, finished):
