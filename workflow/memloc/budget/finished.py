@@ -4,12 +4,12 @@ import csv
 import glob
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from memloc.budget.budget import HOUR
-from memloc.budget.model import CostModel, Finished, Job
+from memloc.budget.model import Finished, Job
 from memloc.budget.rates import cpu_threads
 from memloc.budget.stages import stage_of
 from memloc.store.files import read_json
@@ -73,48 +73,6 @@ def compare(
         names |= {"finished": len(times), "predicted_hours": hours, "actual_hours": took}
         rows.append(names | {"ratio": took / hours if hours else float("nan")})
     return rows
-
-
-def second_half(
-    finished: Sequence[Finished],
-    model_of: Callable[[list[Finished]], CostModel],
-    by_stage: bool = True,
-) -> dict[str, tuple[float, float]]:
-    """Per stage, seconds predicted and actual of the later half of the jobs. Under "all": the sum.
-
-    `model_of(finished)` makes a CostModel, which the earlier half calibrates: that of each stage's
-    jobs (`by_stage`; stages with a single job are left out), or of all jobs' seconds in the order
-    they ended, where a stage may have no earlier job to learn from.
-    """
-    first, later = (_halves_by_stage if by_stage else _halves_in_time)(finished)
-    model: CostModel = model_of(first)
-    sums: dict[str, tuple[float, float]] = {}
-    for job, _, seconds, _ in later:
-        for name in (stage_of(job.rule) or job.rule, "all"):
-            predicted, actual = sums.get(name, (0.0, 0.0))
-            sums[name] = (predicted + model.estimate(job).seconds, actual + seconds)
-    return sums
-
-
-def _halves_by_stage(finished: Sequence[Finished]) -> tuple[list[Finished], list[Finished]]:
-    first: list[Finished] = []
-    later: list[Finished] = []
-    for stage in dict.fromkeys(stage_of(job.rule) for job, *_ in finished):
-        own = sorted((f for f in finished if stage_of(f[0].rule) == stage), key=lambda f: f[3])
-        half = (len(own) + 1) // 2
-        first, later = first + own[:half], later + own[half:]
-    return first, later
-
-
-def _halves_in_time(finished: Sequence[Finished]) -> tuple[list[Finished], list[Finished]]:
-    """Jobs that ended while half of all seconds were spent, and the others."""
-    ordered = sorted(finished, key=lambda f: f[3])
-    half, spent = sum(seconds for _, _, seconds, _ in ordered) / 2, 0.0
-    for place, (_, _, seconds, _) in enumerate(ordered):
-        spent += seconds
-        if spent > half:
-            return ordered[: place + 1], ordered[place + 1 :]
-    return ordered, []
 
 
 def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]:
