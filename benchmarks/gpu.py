@@ -113,7 +113,7 @@ def time_retraining(size: SimpleNamespace, device: torch.device, precision: str)
     )
     task = retraining.Task(options)
     ways = {
-        retraining.OURS: lambda: task.side_by_side(True),
+        retraining.OURS: lambda: task.side_by_side("folded"),
         "(a) one, all gradients": lambda: task.one_at_a_time(False),
         "(b) one, frozen parameters": lambda: task.one_at_a_time(True),
     }

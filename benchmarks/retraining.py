@@ -144,9 +144,9 @@ class Task:
             return 3 * n * len(windows)
         return sum(n + (n - start + 1) + (end - start + 1) for start, end in windows)
 
-    def side_by_side(self, folds: bool) -> float:
+    def side_by_side(self, way: str) -> float:
         """Seconds of a step of all windows together, group by group."""
-        self.shared.folds = folds
+        self.shared.way = way
         total = 0.0
         for windows in self.groups:
             run = GroupRun(
@@ -184,12 +184,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     reuse_memory()  # all ways gain from it
     task = Task(options)
     ways = {
-        OURS: lambda: task.side_by_side(True),
+        OURS: lambda: task.side_by_side("folded"),
         "(a) one, all gradients": lambda: task.one_at_a_time(False),
         "(b) one, frozen parameters": lambda: task.one_at_a_time(True),
     }
     if options.vmap:
-        ways["side by side, by vmap"] = lambda: task.side_by_side(False)
+        ways["side by side, by vmap"] = lambda: task.side_by_side("vmap")
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(options.repeats):  # ways take turns, so that a busy machine slows all alike
         for name, work in ways.items():

@@ -52,11 +52,11 @@ def setup_of(model):
     return JobSettings(SEED, model.config.pad_token_id, "float32")
 
 
-def group(family, windows, recipe=RECIPE, folds=True):
+def group(family, windows, recipe=RECIPE, way=None):
     """A finished run of `windows` in one group."""
     memorised, pretrained = models(family)
     shared = SharedModel(memorised, recipe.train_head, SEED)
-    shared.folds = shared.folds and folds
+    shared.way = way or shared.way
     clean, _ = split_clean(examples(), 0)
     run = GroupRun(shared, find_layers(pretrained), windows, clean, setup_of(memorised), recipe)
     losses = [run._train_epoch(epoch) for epoch in range(1, recipe.epochs + 1)]

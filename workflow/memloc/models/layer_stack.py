@@ -6,7 +6,7 @@ layer receives besides the hidden state (masks, rotary embeddings, position bias
 from the model's forward pass, so encoders and decoders of transformers work unmodified.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -85,8 +85,29 @@ class LayerStack:
 
     @staticmethod
     def output(returned: Any) -> torch.Tensor:
-        """The hidden state in what a layer returned (a tensor, or a tuple that starts with it)."""
-        return returned[0] if isinstance(returned, tuple) else returned
+        """The hidden state in what a layer returned: a tensor, or the first part of several."""
+        if isinstance(returned, tuple | list):
+            return returned[0]
+        return next(iter(returned.values())) if isinstance(returned, Mapping) else returned
+
+    @staticmethod
+    def with_state(returned: Any, state: torch.Tensor | None, keep: bool = True) -> Any:
+        """What a layer returned with another state in it, and with what else was there or None."""
+        if isinstance(returned, tuple | list):
+            rest = returned[1:] if keep else [None] * (len(returned) - 1)
+            return (list if isinstance(returned, list) else tuple)([state, *rest])
+        if isinstance(returned, Mapping):
+            first, *others = returned
+            return {first: state, **{name: returned[name] if keep else None for name in others}}
+        return state
+
+    @staticmethod
+    def received(args: tuple, kwargs: dict) -> tuple[torch.Tensor, tuple, dict]:
+        """The hidden state that a layer is called with, first or by keyword, and the rest."""
+        if args:
+            return args[0], args[1:], kwargs
+        name = next(iter(kwargs))
+        return kwargs[name], (), {key: value for key, value in kwargs.items() if key != name}
 
     def leave(self, hidden: torch.Tensor, entry: Entry) -> torch.Tensor:
         """Logits (copies * rows, classes) of states after layer L, by norm, pooler and head."""
@@ -105,9 +126,9 @@ class LayerStack:
         """Let ``stand_in(number, hidden, args, kwargs)`` answer in the place of every layer."""
 
         def forward_of(number: int) -> Callable[..., Any]:
-            def forward(hidden: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-                state = stand_in(number, hidden, args, kwargs)
-                return (state, *self._returned) if self._returned is not None else state
+            def forward(*args: Any, **kwargs: Any) -> Any:
+                state = stand_in(number, *self.received(args, kwargs))
+                return self.with_state(self._returned, state)
 
             return forward
 
@@ -119,9 +140,9 @@ class LayerStack:
             for layer in self.layers:
                 layer.__dict__.pop("forward", None)
 
-    def _observe(self) -> tuple[tuple[None, ...] | None, list[list[bool]]]:
-        """What stands beside the state in a layer's tuple (None: it returns no tuple), and which
-        of its arguments have the batch on axis 0.
+    def _observe(self) -> tuple[Any, list[list[bool]]]:
+        """What a layer returns, with None for all that is in it, and which of a layer's other
+        arguments have the batch on axis 0.
 
         The latter shows when the same forward pass runs with two and with three rows.
         """
@@ -133,7 +154,7 @@ class LayerStack:
             def note(
                 _: nn.Module, args: tuple, kwargs: dict, out: Any, seen: list[list[Any]] = seen
             ) -> None:
-                leaves, _spec = tree_flatten((args[1:], kwargs))
+                leaves, _spec = tree_flatten(self.received(args, kwargs)[1:])
                 seen.append([getattr(leaf, "shape", None) for leaf in leaves])
                 returned.append(out)
 
@@ -149,8 +170,7 @@ class LayerStack:
             [two != three for two, three in zip(small, large, strict=True)]
             for small, large in zip(*shapes, strict=True)
         ]
-        beside = (None,) * (len(returned[0]) - 1) if isinstance(returned[0], tuple) else None
-        return beside, grows
+        return self.with_state(returned[0], None, keep=False), grows
 
 
 def _tile(tensor: torch.Tensor, copies: int) -> torch.Tensor:

@@ -53,7 +53,7 @@ def pooled_tokens(model: PreTrainedModel) -> TokensOf:
     def keep(_: nn.Module, args: tuple, output: Any) -> Any:
         state = LayerStack.output(output).detach().requires_grad_()
         last_states.append(state)
-        return (state, *output[1:]) if isinstance(output, tuple) else state
+        return LayerStack.with_state(output, state)
 
     hook = find_layers(model)[-1].register_forward_hook(keep)
     try:
@@ -87,8 +87,8 @@ def pooled_batch(
     tokens = tokens_of(inputs)
     states: list[torch.Tensor] = []
 
-    def before(_: nn.Module, args: tuple) -> None:
-        states.append(pooled(args[0], tokens))
+    def before(_: nn.Module, args: tuple, kwargs: dict) -> None:
+        states.append(pooled(LayerStack.received(args, kwargs)[0], tokens))
 
     def after(_: nn.Module, args: tuple, output: Any) -> None:
         states.append(pooled(LayerStack.output(output), tokens))
@@ -96,7 +96,7 @@ def pooled_batch(
             raise _Enough
 
     layers = find_layers(model)[:last_layer]
-    hooks = [layers[0].register_forward_pre_hook(before)]
+    hooks = [layers[0].register_forward_pre_hook(before, with_kwargs=True)]
     hooks += [layer.register_forward_hook(after) for layer in layers]
     try:
         model(**inputs)

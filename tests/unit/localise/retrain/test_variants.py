@@ -75,4 +75,4 @@ def test_the_last_layer_stays_whole_where_all_tokens_are_read():
     )
     model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
     shared = SharedModel(model, False, 1)
-    assert shared.folds and shared.read is None
+    assert shared.way == "folded" and shared.read is None

@@ -1,76 +1,129 @@
-"""Copies of one layer of a model, sent through at once: folded if possible, else by vmap.
+"""Copies of one layer of a model, sent through at once: folded if possible, else by vmap, else
+one at a time.
 
-`can_fold` tries a layer out. So a layer that `folding` has no rules for isn't computed wrongly: it
-goes by torch.func.vmap, which is slower and takes any differentiable layer.
+`choose_way` tries the three out. So a layer that `folding` has no rules for isn't computed wrongly:
+it goes by torch.func.vmap, which is slower, or copy by copy, which is slower still.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.folding import Folded, Unfoldable
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import toy_inputs
 
-TOLERANCE = 1e-4  # of the check that folding gives what the plain layer gives
+WAYS = FOLDED, MAPPED, SINGLE = ("folded", "vmap", "one at a time")
+TOLERANCE = 1e-4  # of the check that copies give what the plain layer gives
+Weights = dict[str, Tensor]
 
 
-def run_folded(
-    stack: LayerStack,
-    number: int,
-    weights: dict[str, Tensor],
-    hidden: Tensor,
-    entry: Entry,
-    masks: Masks,
-    wanted: Tensor | None = None,
-) -> Tensor:
-    """States (copies * rows, tokens, width) through copies of layer `number` (0-based).
+@dataclass(frozen=True)
+class Passage:
+    """Batches on their way through a model's layers: what every copy of a layer shares."""
 
-    weights: the copies' parameters by name, (copies, ...); empty: the layer's own, shared.
-    wanted: the only tokens whose state is needed (see `Folded`); the others' states mean nothing.
-    """
-    layer = stack.layers[number]
-    own = {id(p): weights[name] for name, p in layer.named_parameters()} if weights else {}
-    masks.enter(number + 1)
-    with Folded(hidden.shape[0] // entry.rows, own, masks, wanted):
-        return stack.call(number, layer, hidden, entry)
+    stack: LayerStack
+    entry: Entry
+    masks: Masks
+    way: str = FOLDED
+
+    def through(
+        self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None = None
+    ) -> Tensor:
+        """States (copies * rows, tokens, width) through copies of layer `number` (0-based).
+
+        weights: the copies' parameters by name, (copies, ...); empty: the layer's own, shared.
+        wanted: the only tokens whose state is needed (see `Folded`); the others' states mean
+        nothing, if the copies are folded.
+        """
+        if self.way == FOLDED or hidden.shape[0] == self.entry.rows and not weights:
+            return self._folded(number, weights, hidden, wanted)
+        one = self._one(number)
+        copies = hidden.unflatten(0, (-1, self.entry.rows))
+        if self.way == MAPPED:
+            self.masks.enter(number + 1)
+            with Folded(1, {}, self.masks):
+                dims = (0 if weights else None, 0)
+                mapped = torch.func.vmap(one, in_dims=dims, randomness="same")
+                return mapped(weights, copies).flatten(0, 1)
+        results = []
+        for i, state in enumerate(copies):
+            self.masks.enter(number + 1)
+            with Folded(1, {}, self.masks):
+                results.append(one({name: stacked[i] for name, stacked in weights.items()}, state))
+        return torch.cat(results)
+
+    def _folded(
+        self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None
+    ) -> Tensor:
+        layer = self.stack.layers[number]
+        own = {id(p): weights[name] for name, p in layer.named_parameters()} if weights else {}
+        self.masks.enter(number + 1)
+        with Folded(hidden.shape[0] // self.entry.rows, own, self.masks, wanted):
+            return self.stack.call(number, layer, hidden, self.entry)
+
+    def _one(self, number: int) -> Callable[[Weights, Tensor], Tensor]:
+        """The plain layer, as a function of its weights and of the state of one copy."""
+        layer: nn.Module = self.stack.layers[number]
+        args, kwargs = self.stack.arguments(number, self.entry, copies=1)
+
+        def one(weights: Weights, state: Tensor) -> Tensor:
+            called = torch.func.functional_call(layer, weights, (state, *args), kwargs)
+            return self.stack.output(called)
+
+        return one
 
 
-def run_mapped(
-    stack: LayerStack,
-    number: int,
-    weights: dict[str, Tensor],
-    hidden: Tensor,
-    entry: Entry,
-    masks: Masks,
-) -> Tensor:
-    """The same by torch.func.vmap, for layers that can't be folded."""
-    layer = stack.layers[number]
-    args, kwargs = stack.arguments(number, entry, copies=1)
-
-    def one(parameters: dict[str, Tensor], state: Tensor) -> Tensor:
-        return stack.output(torch.func.functional_call(layer, parameters, (state, *args), kwargs))
-
-    masks.enter(number + 1)
-    copies = hidden.unflatten(0, (-1, entry.rows))
-    with Folded(1, {}, masks):
-        return torch.func.vmap(one, randomness="same")(weights, copies).flatten(0, 1)
-
-
-@torch.no_grad()
-def can_fold(stack: LayerStack) -> bool:
-    """Whether folding two copies of every layer gives what the plain layer gives, dropout on."""
+def choose_way(stack: LayerStack) -> str:
+    """The fastest of WAYS in which two copies of every layer give the plain layer's output and
+    gradients, dropout on. Raises MemlocError where none does."""
     model = stack.model
     was_training = model.training
     model.train()
     masks = Masks(0, model.device)
     try:
+        with torch.no_grad(), Folded(1, {}, masks):
+            entry = stack.enter(toy_inputs(model, rows=3))
+        for way in WAYS:
+            passage = Passage(stack, entry, masks, way)
+            if all(_is_right(passage, number) for number in range(len(stack.layers))):
+                return way
+    finally:
+        model.train(was_training)
+    raise MemlocError(
+        f"layers of {type(model).__name__} can't be retrained: with the same dropout masks they "
+        "don't give the same output twice; leave retraining out of `techniques`"
+    )
+
+
+@torch.no_grad()
+def can_leave_together(stack: LayerStack) -> bool:
+    """Whether two copies' states after layer L give at once the logits that they give one by one.
+
+    What surrounds the layers need not fold although they do: DeBERTa drops parts of its relative
+    positions, which have no batch axis.
+    """
+    model = stack.model
+    was_training = model.training
+    model.train()
+    masks = Masks(0, model.device)
+
+    def leave(hidden: Tensor) -> Tensor:
+        masks.enter(0)
+        with Folded(hidden.shape[0] // entry.rows, {}, masks):
+            return stack.leave(hidden, entry)
+
+    try:
         with Folded(1, {}, masks):
             entry = stack.enter(toy_inputs(model, rows=3))
-        return all(_folds(stack, number, entry, masks) for number in range(len(stack.layers)))
-    except Unfoldable:
+        hidden = torch.cat([entry.hidden + wave(entry.hidden), entry.hidden - wave(entry.hidden)])
+        alone = torch.cat([leave(one) for one in hidden.split(entry.rows)])
+        return _alike(leave(hidden), alone)
+    except (RuntimeError, ValueError, TypeError, IndexError):
         return False
     finally:
         model.train(was_training)
@@ -81,45 +134,56 @@ def can_pick(stack: LayerStack, where: Callable[[dict[str, Tensor]], Tensor]) ->
     """Whether layer L gives the tokens `where(inputs)` the same state when it serves them alone."""
     number, masks = len(stack.layers) - 1, Masks(0, stack.model.device)
     entry = stack.enter(toy_inputs(stack.model, rows=3))
+    passage = Passage(stack, entry, masks)
     hidden = entry.hidden + wave(entry.hidden)
     wanted = where(entry.inputs)
     weights = {n: p[None] for n, p in stack.layers[number].named_parameters()}
-    whole = run_folded(stack, number, {}, hidden, entry, masks).flatten(0, 1)[wanted]
+    whole = passage.through(number, {}, hidden).flatten(0, 1)[wanted]
     for own in (weights, {}):
-        picked = run_folded(stack, number, own, hidden, entry, masks, wanted).flatten(0, 1)[wanted]
+        picked = passage.through(number, own, hidden, wanted).flatten(0, 1)[wanted]
         if not torch.allclose(picked, whole, atol=TOLERANCE, rtol=TOLERANCE):
             return False
     return True
 
 
-def _folds(stack: LayerStack, number: int, entry: Entry, masks: Masks) -> bool:
-    layer = stack.layers[number]
+def _is_right(passage: Passage, number: int) -> bool:
+    """Whether two copies of a layer, sent through at once, give what they give one by one."""
+    layer, entry = passage.stack.layers[number], passage.entry
     # Weights that differ by copy, and inputs that differ by token, betray axes that are mixed up.
     waves = {n: 0.02 * wave(p) for n, p in layer.named_parameters()}
-    copies = [{n: p + sign * waves[n] for n, p in layer.named_parameters()} for sign in (1, -1)]
+    weights = {
+        n: torch.stack([p + sign * waves[n] for sign in (1, -1)]).detach().requires_grad_()
+        for n, p in layer.named_parameters()
+    }
     hidden = torch.cat([entry.hidden + wave(entry.hidden), entry.hidden - wave(entry.hidden)])
-    stacked = {name: torch.stack([c[name] for c in copies]) for name in waves}
-    folded = run_folded(stack, number, stacked, hidden, entry, masks).split(entry.rows)
-    for weights, state, ours in zip(copies, hidden.split(entry.rows), folded, strict=True):
-        plain = _plain(stack, number, weights, state, entry, masks)
-        if not torch.allclose(ours, plain, atol=TOLERANCE, rtol=TOLERANCE):
-            return False
-    return True
+    plain = Passage(passage.stack, entry, passage.masks, SINGLE)
+    # First, since what is drawn first says how large masks are.
+    theirs = [*_with_gradients(plain, number, weights, hidden), plain.through(number, {}, hidden)]
+    try:
+        ours = [*_with_gradients(passage, number, weights, hidden)]
+        ours.append(passage.through(number, {}, hidden).detach())
+    # What vmap and folding can't do, they say in many ways.
+    except (Unfoldable, RuntimeError, ValueError, TypeError, IndexError):
+        return False
+    return all(_alike(one, two) for one, two in zip(ours, theirs, strict=True))
 
 
-def _plain(
-    stack: LayerStack,
-    number: int,
-    weights: dict[str, Tensor],
-    state: Tensor,
-    entry: Entry,
-    masks: Masks,
-) -> Tensor:
-    args, kwargs = stack.arguments(number, entry, copies=1)
-    masks.enter(number + 1)
-    with Folded(1, {}, masks):
-        layer: nn.Module = stack.layers[number]
-        return stack.output(torch.func.functional_call(layer, weights, (state, *args), kwargs))
+def _with_gradients(
+    passage: Passage, number: int, weights: Weights, hidden: Tensor
+) -> Iterator[Tensor]:
+    """Output, its gradient for the state, and that for all weights as one vector."""
+    with torch.enable_grad():
+        hidden = hidden.detach().requires_grad_()
+        output = passage.through(number, weights, hidden)
+        wanted = [hidden, *weights.values()]
+        found = torch.autograd.grad((output * wave(output)).sum(), wanted, allow_unused=True)
+    gradients = [g if g is not None else torch.zeros_like(w) for g, w in zip(found, wanted)]
+    return iter([output.detach(), gradients[0], torch.cat([g.flatten() for g in gradients[1:]])])
+
+
+def _alike(one: Tensor, two: Tensor) -> bool:
+    """Whether two tensors differ by rounding alone; some gradients, as of keys' biases, are 0."""
+    return bool((one - two).abs().max() <= TOLERANCE * two.abs().max().clamp(min=1e-6))
 
 
 def wave(like: Tensor) -> Tensor:

@@ -16,7 +16,13 @@ from transformers import PreTrainedModel
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.folding import Folded, Unfoldable
-from memloc.localise.retrain.layer_copies import can_fold, can_pick, run_folded, run_mapped
+from memloc.localise.retrain.layer_copies import (
+    FOLDED,
+    Passage,
+    can_leave_together,
+    can_pick,
+    choose_way,
+)
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers, freeze_embeddings
 from memloc.models.pooled_states import TokensOf, pooled_tokens
@@ -29,7 +35,7 @@ class SharedModel:
     """theta_M2, frozen, taken apart; what all groups of windows have in common.
 
     own_head: every window also owns what follows layer L (final norm, pooler, head), starting
-    from theta_M2's. `folds` says whether its layers can be folded (else torch.func.vmap).
+    from theta_M2's. `way` says how copies of a layer go through it (`layer_copies.WAYS`).
     """
 
     def __init__(self, model: PreTrainedModel, own_head: bool, seed: int):
@@ -38,10 +44,11 @@ class SharedModel:
         model.requires_grad_(False).eval()
         self.stack = LayerStack(model)
         self.masks = Masks(seed, model.device)
-        self.folds = can_fold(self.stack)
-        if not self.folds:
-            logger.warning("layers of %s can't be folded: using vmap", type(model).__name__)
-        self.read = self._tokens_read() if self.folds else None
+        self.way = choose_way(self.stack)
+        if self.way != FOLDED:
+            logger.warning("layers of %s can't be folded: %s", type(model).__name__, self.way)
+        self.leaves_together = can_leave_together(self.stack)
+        self.read = self._tokens_read() if self.way == FOLDED else None
 
     def _tokens_read(self) -> TokensOf | None:
         """Which tokens' last states make the logits; None: layer L has to be whole for all."""
@@ -109,53 +116,56 @@ class WindowVariants:
         shared.masks.enter(0)
         with torch.no_grad(), Folded(1, {}, shared.masks):
             entry = shared.stack.enter(inputs)
-        states = self._sweep(entry)
+        states = self._sweep(Passage(shared.stack, entry, shared.masks, shared.way))
         hidden = torch.cat([states[window] for window in self.windows])
         return self._leave(hidden, entry).float().unflatten(0, (len(self.windows), -1))
 
-    def _sweep(self, entry: Entry) -> dict[Window, Tensor]:
+    def _sweep(self, passage: Passage) -> dict[Window, Tensor]:
         """Every window's state (rows, tokens, width) after layer L."""
-        prefix = entry.hidden
+        prefix = passage.entry.hidden
         open_: dict[Window, Tensor] = {}
         closed: dict[Window, Tensor] = {}
         for number, members in enumerate(self.members, start=1):
             closed |= {window: state for window, state in open_.items() if window[1] < number}
-            closed = self._through(number, closed, entry, own=False)
+            closed = self._through(number, closed, passage, own=False)
             starting = {window: open_.get(window, prefix) for window in members}
             if self.windows[-1][0] > number:  # windows are ordered by start
                 with torch.no_grad():
-                    prefix = run_folded(
-                        self.shared.stack, number - 1, {}, prefix, entry, self.shared.masks
-                    )
-            open_ = self._through(number, starting, entry, own=True)
+                    prefix = passage.through(number - 1, {}, prefix)
+            open_ = self._through(number, starting, passage, own=True)
         return closed | open_
 
     def _through(
-        self, number: int, states: dict[Window, Tensor], entry: Entry, own: bool
+        self, number: int, states: dict[Window, Tensor], passage: Passage, own: bool
     ) -> dict[Window, Tensor]:
         """States through layer `number`, the windows' own (their stack's order) or the shared."""
         if not states:
             return states
-        shared = self.shared
+        entry, shared = passage.entry, self.shared
         hidden = torch.cat(list(states.values()))
         weights = self.weights[number - 1] if own else {}
-        passing = (shared.stack, number - 1, weights, hidden, entry, shared.masks)
-        if own and not shared.folds:
-            after = run_mapped(*passing)
-        else:
-            read = shared.read if number == shared.n_layers else None
-            after = run_folded(*passing, wanted=read(entry.inputs) if read else None)
+        read = shared.read if number == shared.n_layers else None
+        wanted = read(entry.inputs) if read else None
+        after = passage.through(number - 1, weights, hidden, wanted)
         return dict(zip(states, after.split(entry.rows), strict=True))
 
     def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:
+        """Logits of all windows' states."""
+        if self.shared.leaves_together:
+            return self._leave_together(hidden, entry, slice(None))
+        parts = hidden.split(entry.rows)
+        each = [self._leave_together(h, entry, slice(i, i + 1)) for i, h in enumerate(parts)]
+        return torch.cat(each)
+
+    def _leave_together(self, hidden: Tensor, entry: Entry, which: slice) -> Tensor:
         shared = self.shared
         model = shared.model
         named = dict(model.named_parameters())
-        own = {id(named[name]): stack for name, stack in self.tail.items()}
+        own = {id(named[name]): stack[which] for name, stack in self.tail.items()}
         shared.masks.enter(0)
         with _after_layers(shared, lambda: shared.masks.enter(shared.n_layers + 1)):
             try:
-                with Folded(len(self.windows), own, shared.masks):
+                with Folded(hidden.shape[0] // entry.rows, own, shared.masks):
                     return shared.stack.leave(hidden, entry)
             except Unfoldable as error:
                 raise MemlocError(
