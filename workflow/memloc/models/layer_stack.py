@@ -132,13 +132,17 @@ class LayerStack:
 
             return forward
 
+        own = [layer.__dict__.get("forward") for layer in self.layers]  # put there by a library
         try:
             for number, layer in enumerate(self.layers):
                 layer.forward = forward_of(number)
             yield
         finally:
-            for layer in self.layers:
-                layer.__dict__.pop("forward", None)
+            for layer, forward in zip(self.layers, own, strict=True):
+                if forward is None:
+                    layer.__dict__.pop("forward", None)
+                else:
+                    layer.forward = forward
 
     def _observe(self) -> tuple[Any, list[list[bool]]]:
         """What a layer returns, with None for all that is in it, and which of a layer's other

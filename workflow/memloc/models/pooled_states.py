@@ -48,6 +48,20 @@ def pooled_tokens(model: PreTrainedModel) -> TokensOf:
     Raises MemlocError for a model that reads several tokens, or other ones.
     """
     inputs = toy_inputs(model, rows=2)
+    read = tokens_read(model, inputs)
+    for tokens in (first_tokens, last_tokens):
+        if torch.equal(read.flatten().nonzero().flatten(), tokens(inputs)):
+            return tokens
+    raise MemlocError(
+        f"{type(model).__name__} classifies from the positions "
+        f"{[row.nonzero().flatten().tolist() for row in read]} of inputs of "
+        f"{inputs['attention_mask'].sum(1).tolist()} tokens; probing and centroids need a model "
+        "that reads the first or the last real token"
+    )
+
+
+def tokens_read(model: PreTrainedModel, inputs: Inputs) -> torch.Tensor:
+    """Whether each token's state after layer L has a part in the logits (rows, tokens)."""
     last_states: list[torch.Tensor] = []
 
     def keep(_: nn.Module, args: tuple, output: Any) -> Any:
@@ -62,16 +76,7 @@ def pooled_tokens(model: PreTrainedModel) -> TokensOf:
             (gradient,) = torch.autograd.grad(logits[:, 0].sum(), last_states)
     finally:
         hook.remove()
-    read = gradient.any(-1)
-    for tokens in (first_tokens, last_tokens):
-        if torch.equal(read.flatten().nonzero().flatten(), tokens(inputs)):
-            return tokens
-    raise MemlocError(
-        f"{type(model).__name__} classifies from the positions "
-        f"{[row.nonzero().flatten().tolist() for row in read]} of inputs of "
-        f"{inputs['attention_mask'].sum(1).tolist()} tokens; probing and centroids need a model "
-        "that reads the first or the last real token"
-    )
+    return gradient.any(-1)
 
 
 def pooled(states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,123 @@
+"""The admission exam: whether memloc's numbers are right for a model, tried on the model itself.
+
+Every model sits it when it is retrieved, with its real weights and its own tokenizer. What it can't
+do at all is refused before anything is trained; what only one technique needs is refused for that
+technique alone. docs/own-models.md says what the checks are.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from memloc.admission.layers import check_chain
+from memloc.admission.logits import batch, example_rows
+from memloc.admission.rows import check_pooling, check_rows
+from memloc.admission.training import check_gradients, check_retraining
+from memloc.admission.windows import check_windows, disturbed
+from memloc.errors import MemlocError
+from memloc.models.blocks import ATTENTION, MLP
+
+logger = logging.getLogger(__name__)
+PASSED, REFUSED = "passed", "refused"
+Check = Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one check: its name, passed or refused, and what was measured or is wrong.
+
+    needed_by: the techniques, stages and components that can't do without it; empty: all.
+    """
+
+    check: str
+    outcome: str
+    measured: str
+    needed_by: tuple[str, ...] = ()
+
+
+def examine(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[Outcome]:
+    """Every check of a model in evaluation mode on the CPU. Changes nothing in it.
+
+    Raises MemlocError for what nothing can do without: which check, by how much, and what to do.
+    """
+    started = time.monotonic()
+    outcomes = [_run(model, *check) for check in _checks(model, tokenizer)]
+    logger.info(
+        "admission exam of %s: %d checks in %.1f s",
+        type(model).__name__,
+        len(outcomes),
+        time.monotonic() - started,
+    )
+    return outcomes
+
+
+def _checks(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> list[tuple[str, Check, tuple[str, ...]]]:
+    """(name, check, what alone needs it), in the order in which faults show best."""
+    pad_id = tokenizer.pad_token_id
+    rows = example_rows(tokenizer, model.get_input_embeddings().num_embeddings)
+    inputs, longest = batch(rows, pad_id), longest_input(model)
+
+    def swapped(component: str = "layer") -> str:
+        return check_windows(model, disturbed(model), inputs, component)
+
+    return [
+        ("rows are independent", partial(check_rows, model, rows, pad_id, longest), ()),
+        ("layers form a chain", partial(check_chain, model, inputs), ()),
+        ("windows equal exchanged layers", swapped, ()),
+        ("gradients reach what is trained", partial(check_gradients, model, inputs), ()),
+        ("attention blocks", partial(swapped, ATTENTION), (ATTENTION,)),
+        ("feed-forward blocks", partial(swapped, MLP), (MLP,)),
+        (
+            "token that is read",
+            partial(check_pooling, model, rows, pad_id),
+            ("probing", "centroids"),
+        ),
+        (
+            "retraining equals plain steps",
+            lambda: check_retraining(model, disturbed(model), inputs),
+            ("retraining",),
+        ),
+    ]
+
+
+def _run(
+    model: PreTrainedModel, name: str, check: Check, needed_by: tuple[str, ...]
+) -> Outcome:
+    try:
+        return Outcome(name, PASSED, check(), needed_by)
+    except MemlocError as error:
+        said = str(error)
+    # A model that memloc was never tried on may fail in any way, and in the middle of a study.
+    except Exception as error:
+        said = f"it stops with {type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    if needed_by:
+        logger.warning("admission exam of %s: %s: %s", type(model).__name__, name, said)
+        return Outcome(name, REFUSED, said, needed_by)
+    raise MemlocError(
+        f"{type(model).__name__} fails the admission exam ({name}): {said}. memloc's numbers would "
+        "be wrong; choose a model of a family that docs/own-models.md lists"
+    )
+
+
+def refusal(outcomes: Collection[dict[str, Any]], asked: Collection[str]) -> str | None:
+    """Why a model can't do what a study asks of it (techniques, stages, components), or None."""
+    for outcome in outcomes:
+        wanted = [name for name in outcome["needed_by"] if name in asked]
+        if outcome["outcome"] == REFUSED and wanted:
+            return (
+                f"it can't be used for {' and '.join(wanted)} ({outcome['check']}): "
+                f"{outcome['measured']}. Leave {' and '.join(wanted)} out, or use another model"
+            )
+    return None
+
+
+def record(outcomes: Collection[Outcome]) -> list[dict[str, Any]]:
+    """Outcomes as the manifest holds them."""
+    return [asdict(outcome) for outcome in outcomes]

@@ -1,0 +1,94 @@
+"""Whether windows of exchanged layers, and blocks of them, equal a model really changed so."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from transformers import PreTrainedModel
+
+from memloc.admission.logits import Inputs, distance, logits_of, rounding
+from memloc.errors import MemlocError
+from memloc.localise.swap import Swapper
+from memloc.models.blocks import LAYER, components, keep_component
+from memloc.models.layers import find_layers
+from memloc.windows import Window
+
+OF_EFFECT = 1e-2  # how much of what a window moves may be wrong by rounding
+
+
+def chosen_windows(n_layers: int) -> list[Window]:
+    """Single layers (the first and the last among them), neighbours, and all."""
+    single = [(n, n) for n in range(1, n_layers + 1)]
+    neighbours = [(n, n + 1) for n in range(1, n_layers)]
+    return list(dict.fromkeys([*single, *neighbours, (1, n_layers)]))
+
+
+@torch.no_grad()
+def disturbed(model: PreTrainedModel) -> PreTrainedModel:
+    """A copy of the model whose layers have other weights; all else is shared with the model."""
+    layers = {id(parameter) for parameter in find_layers(model).parameters()}
+    shared = {id(p): p for p in model.parameters() if id(p) not in layers}
+    other = copy.deepcopy(model, memo=shared)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in find_layers(other).parameters():
+        spread = 0.5 * parameter.square().mean().sqrt() + 0.02
+        noise = torch.empty_like(parameter).normal_(generator=generator)
+        parameter.add_(noise.mul_(spread))
+    return other
+
+
+def check_windows(
+    model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs, component: str = LAYER
+) -> str:
+    """Windows through the sweep equal the model whose weights are exchanged for `other`'s.
+
+    component: whole layers, or their attention or feed-forward blocks. `other` then is changed to
+    differ in these alone. Returns what was measured. Raises MemlocError.
+    """
+    parts = _parts(model, component)
+    keep_component(other, model, component)
+    swept, before = Swapper(model, other).sweep(inputs), logits_of(model, inputs)
+    worst, moved = 0.0, 0.0
+    for window in chosen_windows(len(parts)):
+        with exchanged(model, other, window, parts):
+            truth = logits_of(model, inputs)
+        effect, wrong = distance(truth, before), distance(swept[window], truth)
+        if wrong > rounding(truth) + OF_EFFECT * effect:
+            raise MemlocError(
+                f"exchanging {component} {window[0]} to {window[1]} moves its logits by "
+                f"{effect:.2g}, and swapping gets that wrong by {wrong:.2g}"
+            )
+        worst, moved = max(worst, wrong), max(moved, effect)
+    if not moved > rounding(before):
+        raise MemlocError(f"its logits don't depend on its layers (they move by {moved:.2g})")
+    return f"logits differ by at most {worst:.1g} where windows move them by {moved:.2g}"
+
+
+def _parts(model: PreTrainedModel, component: str) -> list[set[str]]:
+    """Names of the parameters that are exchanged, by layer."""
+    if component == LAYER:
+        return [{name for name, _ in layer.named_parameters()} for layer in find_layers(model)]
+    return [found[component] for found in components(model)]
+
+
+@contextmanager
+def exchanged(
+    model: PreTrainedModel, other: PreTrainedModel, window: Window, parts: Sequence[set[str]]
+) -> Iterator[None]:
+    """Within it, the model really has `other`'s weights in a window's layers, and the reverse."""
+    _exchange(model, other, window, parts)
+    try:
+        yield
+    finally:
+        _exchange(model, other, window, parts)
+
+
+def _exchange(
+    model: PreTrainedModel, other: PreTrainedModel, window: Window, parts: Sequence[set[str]]
+) -> None:
+    for number in range(window[0] - 1, window[1]):
+        ours = dict(find_layers(model)[number].named_parameters())
+        theirs = dict(find_layers(other)[number].named_parameters())
+        for name in parts[number]:
+            ours[name].data, theirs[name].data = theirs[name].data, ours[name].data
