@@ -61,7 +61,7 @@ def _checks(
 ) -> list[tuple[str, Check, tuple[str, ...]]]:
     """(name, check, what alone needs it), in the order in which faults show best."""
     pad_id = tokenizer.pad_token_id
-    rows = example_rows(tokenizer, model.get_input_embeddings().num_embeddings)
+    rows = example_rows(tokenizer, len(model.get_input_embeddings().weight))
     inputs, longest = batch(rows, pad_id), longest_input(model)
 
     def swapped(component: str = "layer") -> str:
