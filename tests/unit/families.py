@@ -241,7 +241,7 @@ FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
     # Decoders.
     "Arcee": _family(unigram_decoder, "arcee", **GROUPED),
     "BioGPT": _family(bytes_encoder, "biogpt"),
-    "BLOOM": _family(bytes_encoder, "bloom"),
+    "BLOOM": _family(bytes_encoder, "bloom", max_position_embeddings=LEAVE),
     "CTRL": _family(bytes_decoder, "ctrl", dff=24),
     "DiffLlama": _family(unigram_decoder, "diffllama", num_key_value_heads=2, head_dim=8),
     "Doge": _family(unigram_decoder, "doge", num_key_value_heads=1),

@@ -1,7 +1,9 @@
 """Texts to token ids, and token ids to padded batches."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from memloc.store.columns import text_names
 from memloc.store.tables import read_parquet
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
+NO_CHARACTER = "\ufdd0\uffff"  # code points that are no characters of any text
 
 
 @dataclass(frozen=True)
@@ -39,24 +42,40 @@ class Examples:
         return Examples(ids, self.labels[rows], self.noisy[rows], self.index[rows])
 
 
+def has_tokenizer(folder: str | Path) -> bool:
+    """Whether a folder holds a tokenizer's files (some tokenizers have but their settings)."""
+    return bool(_vocabulary(folder)) or (Path(folder) / "tokenizer_config.json").exists()
+
+
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     """The folder's tokenizer, padding on the right with its own pad token, else its eos token.
 
     Raises MemlocError where the folder has no tokenizer, or the tokenizer neither token.
     """
-    # Where its files are missing, transformers makes up a tokenizer that knows no word.
-    if not any(file for kind in TOKENIZER_FILES for file in Path(folder).glob(kind)):
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # each class of tokenizers has its own; all of them end the job
+        if _vocabulary(folder):
+            line = " ".join(str(error).split())[:300]
+            raise MemlocError(f"{folder}: the tokenizer can't be loaded: {line}") from error
+        tokenizer = None
+    # Where its files are missing, transformers makes up a tokenizer that knows no word; those of
+    # characters or bytes (CANINE, ByT5) need none.
+    if tokenizer is None or (tokenizer.vocab_files_names and not _vocabulary(folder)):
         raise MemlocError(
             f"{folder}: there is no tokenizer ({', '.join(TOKENIZER_FILES)}); save the model's "
             "tokenizer into the folder with save_pretrained"
         )
-    tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.padding_side = "right"
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token_id is None:
             raise MemlocError(f"{folder}: the tokenizer has neither a pad nor an eos token")
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def _vocabulary(folder: str | Path) -> list[Path]:
+    return [file for kind in TOKENIZER_FILES for file in Path(folder).glob(kind)]
 
 
 def encode_texts(
@@ -72,11 +91,11 @@ def encode_texts(
     `separator` is "sep", "eos", a text such as "|", or None: the sep token, else "|".
     Strings in a text that look like special tokens are tokenised as text.
     """
-    prefix, suffix = _special_ids(tokenizer)
+    prefix, suffix = special_ids(tokenizer)
     joint = _separator_ids(tokenizer, separator)
     room = max_length - len(prefix) - len(suffix)
     parts = [part if i == 0 else f" {part}" for row in rows for i, part in enumerate(row)]
-    pieces = iter(_plain_ids(tokenizer, parts))
+    pieces = iter(plain_ids(tokenizer, parts))
     encoded, n_cut = [], 0
     for row in rows:
         body: list[int] = []
@@ -87,22 +106,94 @@ def encode_texts(
     return encoded, n_cut
 
 
-def _plain_ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
+def plain_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
+    """Token ids of each text without anything around it; none is a special token's.
+
+    In a data set's texts, strings such as "[SEP]" or "</s>" are words like any other. Raises
+    MemlocError for a text from which the tokenizer makes special tokens whatever is done.
+    """
     if not texts:
         return []
-    # In a data set's texts, strings such as "[SEP]" are words like any other. The tokenizer's
-    # warning about long texts would mislead (verbose): encode_texts cuts them.
+    special = set(tokenizer.all_special_ids)
+    forbidden, unknown = special - {tokenizer.unk_token_id}, tokenizer.unk_token
+    ids = _tokenised(tokenizer, texts)
+    taken = [
+        number
+        for number, row in enumerate(ids)
+        if not forbidden.isdisjoint(row) or (unknown and unknown in texts[number])
+    ]
+    if taken and (inner := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+        # The vocabulary itself holds such a string as a piece; without it, the text has others.
+        plain = _without(inner, special)
+        for number in taken:
+            ids[number] = plain.encode(texts[number], add_special_tokens=False).ids
+    taken = [number for number in taken if not forbidden.isdisjoint(ids[number])]
+    if taken:
+        token = next(token for token in ids[taken[0]] if token in forbidden)
+        raise MemlocError(
+            f"the text {texts[taken[0]][:60]!r} holds what the tokenizer reads as its special "
+            f"token {tokenizer.convert_ids_to_tokens(token)!r} (id {token}); take it out of the "
+            "texts"
+        )
+    return ids
+
+
+def _tokenised(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
+    # The tokenizer's warning about long texts would mislead (verbose): encode_texts cuts them.
     options = dict(add_special_tokens=False, split_special_tokens=True, verbose=False)
-    return tokenizer(texts, return_attention_mask=False, **options)["input_ids"]
+    return tokenizer(list(texts), return_attention_mask=False, **options)["input_ids"]
 
 
-def _special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
-    whole = tokenizer("a")["input_ids"]
-    for start in range(len(whole) - len(plain) + 1):
-        if whole[start : start + len(plain)] == plain:
-            return whole[:start], whole[start + len(plain) :]
-    raise MemlocError(f"{tokenizer.name_or_path}: can't tell its special tokens from its text")
+def _without(inner: Any, special: set[int]) -> Any:
+    """A fast tokenizer in which special ids keep their places, under names that no text holds."""
+    names = {inner.id_to_token(token): f"{NO_CHARACTER}{token}{NO_CHARACTER}" for token in special}
+
+    def renamed(piece: str) -> str:
+        return names.get(piece, piece)
+
+    content = json.loads(inner.to_str())
+    for token in content["added_tokens"]:
+        token["content"] = renamed(token["content"])
+    model = content["model"]
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {renamed(piece): token for piece, token in model["vocab"].items()}
+    else:
+        model["vocab"] = [[renamed(piece), score] for piece, score in model["vocab"]]
+    if model.get("unk_token"):
+        model["unk_token"] = renamed(model["unk_token"])
+    if "merges" in model:
+        pairs = [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]]
+        model["merges"] = [pair for pair in pairs if not names.keys() & {*pair, "".join(pair)}]
+    content.update(post_processor=None, truncation=None, padding=None)
+    plain = type(inner).from_str(json.dumps(content))
+    plain.encode_special_tokens = True
+    return plain
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and after a text.
+
+    They show around a text of which the tokenizer makes a token, and stand where that is the only
+    reading. Raises MemlocError where no text tells.
+    """
+    pieces = (
+        tokenizer.decode([token], skip_special_tokens=True)
+        for token in range(min(len(tokenizer), 10_000))
+    )
+    for text in chain("a0.", pieces):
+        plain = plain_ids(tokenizer, [text])[0]
+        whole = tokenizer(text)["input_ids"]
+        starts = [
+            start
+            for start in range(len(whole) - len(plain) + 1)
+            if whole[start : start + len(plain)] == plain
+        ]
+        if plain and len(starts) == 1:
+            return whole[: starts[0]], whole[starts[0] + len(plain) :]
+    raise MemlocError(
+        f"{tokenizer.name_or_path}: its special tokens can't be told from its text; does the "
+        "tokenizer belong to this model?"
+    )
 
 
 def _separator_ids(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> list[int]:
@@ -116,7 +207,7 @@ def _separator_ids(tokenizer: PreTrainedTokenizerBase, separator: str | None) ->
                 'token; name another separator in model_sources, e.g. "|"'
             )
         return [token_id]
-    return _plain_ids(tokenizer, [f" {separator}"])[0]
+    return plain_ids(tokenizer, [f" {separator}"])[0]
 
 
 def load_examples(
@@ -159,7 +250,7 @@ def load_examples(
 def _refuse_unreadable(
     path: str | Path, ids: list[list[int]], index: list[int], tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    n_special = sum(len(part) for part in _special_ids(tokenizer))
+    n_special = sum(len(part) for part in special_ids(tokenizer))
     for number, row in zip(index, ids, strict=True):
         if len(row) <= n_special:
             raise MemlocError(

@@ -10,21 +10,24 @@ from memloc.errors import MemlocError
 def find_layers(model: PreTrainedModel) -> nn.ModuleList:
     """The model's one module list of length num_hidden_layers, layer 1 first.
 
-    Raises MemlocError when there is none or more than one.
+    Lists inside a layer don't count, nor do lists of lists. Raises MemlocError when there is none
+    or more than one: a model that keeps the parts of its layers in lists of their own, attention
+    in one and feed-forward blocks in another, has no whole layers.
     """
     n_layers = getattr(model.config, "num_hidden_layers", None)
     lists = {
         name: module
         for name, module in model.named_modules()
-        if isinstance(module, nn.ModuleList) and len(module) == n_layers
+        if isinstance(module, nn.ModuleList)
+        and len(module) == n_layers
+        and all(_size(part) and not isinstance(part, nn.ModuleList) for part in module)
     }
-    # A one-layer model may hold other lists of one: the layers are the ones with most weights.
-    largest = max((_size(module) for module in lists.values()), default=0)
-    lists = {name: module for name, module in lists.items() if _size(module) == largest > 0}
+    inner = {id(part) for each in lists.values() for layer in each for part in layer.modules()}
+    lists = {name: module for name, module in lists.items() if id(module) not in inner}
     if len(lists) != 1:
         raise MemlocError(
             f"the layers of {type(model).__name__} can't be found: expected one list of "
-            f"num_hidden_layers = {n_layers} modules, found {sorted(lists) or 'none'}; "
+            f"num_hidden_layers = {n_layers} modules, found {', '.join(sorted(lists)) or 'none'}; "
             "use a model whose layers are one torch ModuleList"
         )
     return next(iter(lists.values()))
@@ -104,7 +107,7 @@ def _called_around_layers(model: PreTrainedModel) -> tuple[list[nn.Module], list
 def toy_inputs(model: PreTrainedModel, rows: int) -> dict[str, torch.Tensor]:
     """A small padded batch that any text model accepts: ids (rows, 5), the last row shorter."""
     pad = model.config.pad_token_id or 0
-    token = next(i for i in range(model.config.vocab_size) if i != pad)
+    token = 1 if pad == 0 else 0
     ids = torch.full((rows, 5), token, device=model.device)
     mask = torch.ones_like(ids)
     ids[-1, 3:], mask[-1, 3:] = pad, 0

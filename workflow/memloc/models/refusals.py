@@ -1,0 +1,134 @@
+"""Models that can't be localised in, told from their folder before any weight is read.
+
+What a folder's config.json and file names say is enough for these, so no code of the model runs
+and nobody waits for a copy of its weights.
+"""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+from memloc.errors import MemlocError
+
+SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
+INDEX = ".index.json"
+
+
+def refuse_unsuited(folder: str | Path) -> None:
+    """Raise MemlocError, in one line with the remedy, for a folder whose model won't do.
+
+    Those are models with code of their own, quantised weights, types that transformers doesn't
+    know or has no sequence classifier for, encoder-decoders, models that read more than text, and
+    weights that are missing or are pickles of more than tensors.
+    """
+    folder = Path(folder)
+    _refuse_own_code(folder)
+    _refuse_kind(_configuration(folder))
+    for file in weight_files(folder):
+        if not (folder / file).is_file():
+            raise MemlocError(
+                f"the file {folder / file} is missing, though the index beside it names it; "
+                "bring it (an interrupted download?)"
+            )
+        if file.endswith(".bin"):
+            _refuse_objects(folder / file)
+
+
+def weight_files(folder: Path) -> list[str]:
+    """Names of the weight files that from_pretrained reads, whether or not they are there.
+
+    Raises MemlocError where there are none.
+    """
+    for whole in (SAFE, PICKLED):
+        if (folder / whole).is_file():
+            return [whole]
+        if (folder / (whole + INDEX)).is_file():
+            return sorted(set(_json(folder / (whole + INDEX)).get("weight_map", {}).values()))
+    raise MemlocError(
+        f"{folder} holds neither {SAFE} nor {PICKLED} (nor an index of their parts); save the "
+        "whole model there with save_pretrained"
+    )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise MemlocError(f"{path} can't be read as JSON: {str(error)[:200]}") from None
+    if not isinstance(content, dict):
+        raise MemlocError(f"{path} holds no JSON object; is it whole?")
+    return content
+
+
+def _refuse_own_code(folder: Path) -> None:
+    for name in ("config.json", "tokenizer_config.json"):
+        raw = _json(folder / name) if (folder / name).is_file() else {}
+        asked = [key for key in raw if key == "auto_map" and raw[key]]
+        # A kernel of the hub is code as well.
+        asked += [key for key in raw if "attn_implementation" in key and "/" in str(raw[key])]
+        if asked:
+            raise MemlocError(
+                f"its {name} asks for custom code ({asked[0]}), and custom code isn't run by "
+                "memloc; use a model that transformers has built in, or, where transformers has "
+                f"this very architecture, a copy whose {name} has no {asked[0]}"
+            )
+
+
+def _configuration(folder: Path) -> PreTrainedConfig:
+    raw = _json(folder / "config.json")
+    kind = raw.get("model_type")
+    if raw.get("quantization_config"):
+        method = raw["quantization_config"].get("quant_method", "an unnamed method")
+        raise MemlocError(
+            f"its weights are quantised ({method}), and quantised weights can't be fine-tuned; "
+            "use the checkpoint in full or half precision"
+        )
+    if kind not in CONFIG_MAPPING_NAMES:
+        raise MemlocError(
+            f"config.json gives {str(kind)[:60]!r} as model_type, which the installed transformers "
+            "doesn't know; use a model that it has built in"
+        )
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # validators of some hundred classes; all of them end the job
+        line = " ".join(str(error).split())
+        raise MemlocError(f"its config.json can't be read: {line[:300]}") from error
+
+
+def _refuse_kind(config: PreTrainedConfig) -> None:
+    kind = config.model_type
+    if config.is_encoder_decoder:
+        raise MemlocError(
+            f"{kind} is an encoder-decoder, and encoder-decoders have no one list of layers; use "
+            "an encoder or a decoder"
+        )
+    if type(config) not in AutoModelForSequenceClassification._model_mapping:
+        raise MemlocError(
+            f"transformers has no sequence classifier for {kind} (state-space models and others); "
+            "use a model with one"
+        )
+    if config.get_text_config() is not config:
+        parts = ", ".join(sorted(config.sub_configs))
+        raise MemlocError(
+            f"{kind} is multimodal ({parts} in its config.json), which isn't supported: it reads "
+            "more than text; use a checkpoint of its text class alone"
+        )
+
+
+def _refuse_objects(path: Path) -> None:
+    """Pickles can run code, and are read only where they hold tensors and nothing else."""
+    for mapped in (True, False):  # pickles of an older form can't be mapped into memory
+        try:
+            torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+            return
+        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError):
+            continue
+    raise MemlocError(
+        f"its weights can't be read: {path.name} holds more than tensors, or is torn; where you "
+        "trust the file, load the model and save it as safetensors with save_pretrained"
+    )
