@@ -9,7 +9,7 @@ when `keep_checkpoints` lets the folder go.
 
 
 rule retrieve_model:
-    """Fetch a pre-trained model once; check that it is whole and its layers can be found."""
+    """Fetch a pre-trained model once, and examine whether memloc is right about it."""
     output:
         folder=directory(PLACES.pretrained()),
         digest=PLACES.pretrained(".sha256"),
@@ -21,12 +21,13 @@ rule retrieve_model:
     localrule: True
     conda:
         "../envs/memloc.yaml"
-    threads: 1
+    threads: 2
     resources:
         mem_mb=mem(8000),
         runtime=minutes(60),
     params:
         source=PARAMS.model_source,
+        exam="admission.exam:admit",
         code=CODE("retrieve_model.py"),
     script:
         "../workflow/scripts/retrieve_model.py"

@@ -1,7 +1,23 @@
-"""Retrieve one pre-trained model and check that it can be used."""
+"""Retrieve one pre-trained model and examine whether it can be used.
+
+The exam judges a model and changes nothing of it, so that its code is no part of what the model
+depends on: it is found by name, as params.exam has it ("admission.exam:admit").
+"""
+
+from functools import partial
+from importlib import import_module
 
 from jobs import job
 from memloc.models.retrieve import retrieve_model
+from memloc.study.admission import asked_of
+
+module, _, function = snakemake.params.exam.partition(":")
+admit = getattr(import_module(f"memloc.{module}"), function)
 
 with job(snakemake):
-    retrieve_model(snakemake.params.source, snakemake.output.folder, snakemake.output.digest)
+    # What is asked can change without retrieving the model again: planning looks at it, too.
+    model = snakemake.wildcards.model
+    examine = partial(admit, name=model, asked=asked_of(snakemake.config, model))
+    retrieve_model(
+        snakemake.params.source, snakemake.output.folder, snakemake.output.digest, examine
+    )

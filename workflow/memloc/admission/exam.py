@@ -21,9 +21,10 @@ from memloc.admission.training import check_gradients, check_retraining
 from memloc.admission.windows import check_windows, disturbed
 from memloc.errors import MemlocError
 from memloc.models.blocks import ATTENTION, MLP
+from memloc.models.longest import longest_input
+from memloc.study.admission import PASSED, REFUSED, refuse
 
 logger = logging.getLogger(__name__)
-PASSED, REFUSED = "passed", "refused"
 Check = Callable[[], str]
 
 
@@ -106,18 +107,13 @@ def _run(
     )
 
 
-def refusal(outcomes: Collection[dict[str, Any]], asked: Collection[str]) -> str | None:
-    """Why a model can't do what a study asks of it (techniques, stages, components), or None."""
-    for outcome in outcomes:
-        wanted = [name for name in outcome["needed_by"] if name in asked]
-        if outcome["outcome"] == REFUSED and wanted:
-            return (
-                f"it can't be used for {' and '.join(wanted)} ({outcome['check']}): "
-                f"{outcome['measured']}. Leave {' and '.join(wanted)} out, or use another model"
-            )
-    return None
+def admit(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str, asked: Collection[str]
+) -> list[dict[str, Any]]:
+    """The outcomes as the manifest of model `name` holds them.
 
-
-def record(outcomes: Collection[Outcome]) -> list[dict[str, Any]]:
-    """Outcomes as the manifest holds them."""
-    return [asdict(outcome) for outcome in outcomes]
+    Raises MemlocError for a model that fails, or that can't do what is asked of it.
+    """
+    outcomes = [asdict(outcome) for outcome in examine(model, tokenizer)]
+    refuse(name, outcomes, asked)
+    return outcomes

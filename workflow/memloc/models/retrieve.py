@@ -9,6 +9,7 @@ from typing import Any
 
 from huggingface_hub import snapshot_download
 from safetensors import SafetensorError
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
@@ -23,11 +24,17 @@ TEXTS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
 SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"
 
 
-def retrieve_model(source: dict[str, Any], folder: str | Path, digest: str | Path) -> None:
-    """Bring a model from `source` (hub, folder or package) into `folder`, and check it.
+Exam = Callable[[PreTrainedModel, PreTrainedTokenizerBase], list[dict[str, Any]]]
+
+
+def retrieve_model(
+    source: dict[str, Any], folder: str | Path, digest: str | Path, examine: Exam
+) -> None:
+    """Bring a model from `source` (hub, folder or package) into `folder`, and examine it.
 
     Raises MemlocError when it can't be had, when nothing can be localised in a model of its kind,
-    when weights beyond the head's are missing, or when its layers can't be found. `digest` lists the hash of every file.
+    when weights beyond the head's are missing, when its layers can't be found, or when it fails
+    the exam. The manifest holds the exam's outcomes. `digest` lists the hash of every file.
     """
     with atomic(folder) as draft:
         origin, facts = _locate(source)
@@ -36,7 +43,7 @@ def retrieve_model(source: dict[str, Any], folder: str | Path, digest: str | Pat
         shutil.copytree(origin, draft, ignore=_unwanted(origin))
         facts["files"] = _hashes(draft)
         with _named(source, draft):
-            facts.update(_describe(draft))
+            facts.update(_describe(draft, examine))
         write_json(draft / "manifest.json", {"source": source, **facts})
     with atomic(digest) as lines:
         hashes = facts["files"].items()
@@ -117,7 +124,7 @@ def _named(source: dict[str, Any], folder: Path) -> Iterator[None]:
         raise MemlocError(f"model {origin}: its weights can't be read: {error}") from None
 
 
-def _describe(folder: Path) -> dict[str, Any]:
+def _describe(folder: Path, examine: Exam) -> dict[str, Any]:
     tokenizer = load_tokenizer(folder)
     model, notes = load_with_notes(folder, ["a", "b"], seed=0)
     rows = getattr(model.get_input_embeddings(), "num_embeddings", None)
@@ -135,4 +142,5 @@ def _describe(folder: Path) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "longest_input": longest_input(model),
         "notes": notes,
+        "exam": examine(model, tokenizer),
     }
