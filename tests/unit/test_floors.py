@@ -18,6 +18,7 @@ FLOORS = [
     ("models",),
     ("training",),
     ("localise",),
+    ("admission",),
     ("explain", "generalise", "control"),
     ("summary",),
     ("figures",),
