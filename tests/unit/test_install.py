@@ -18,7 +18,8 @@ from shipped import ROOT
 LIBRARY = ROOT / "workflow" / "memloc"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # The extra that a package may rely on beside the core; of `machine`, what models alone need.
-MODELS = ("machine", "data", "models", "training", "localise", "explain", "generalise", "control")
+MODELS = ("machine", "data", "models", "training", "localise", "admission")
+MODELS += ("explain", "generalise", "control")
 EXTRA = dict.fromkeys(MODELS, "models") | dict.fromkeys(("figures", "report"), "figures")
 
 

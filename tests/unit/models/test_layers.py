@@ -23,5 +23,5 @@ def test_layers_that_cannot_be_found_are_said_so():
         find_layers(model)
     model = tiny_model("bert")
     model.twin = nn.ModuleList(find_layers(tiny_model("bert")))
-    with pytest.raises(MemlocError, match=r"found \['bert.encoder.layer', 'twin'\]"):
+    with pytest.raises(MemlocError, match=r"found bert.encoder.layer, twin;"):
         find_layers(model)
