@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -17,10 +17,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memloc.admission.layers import check_chain
 from memloc.admission.logits import batch, example_rows
 from memloc.admission.rows import check_pooling, check_rows
+from memloc.admission.tokenizer import check_tokenizer
 from memloc.admission.training import check_gradients, check_retraining
 from memloc.admission.windows import check_windows, disturbed
 from memloc.errors import MemlocError
 from memloc.models.blocks import ATTENTION, MLP
+from memloc.models.layers import embedding_rows
 from memloc.models.longest import longest_input
 from memloc.study.admission import PASSED, REFUSED, refuse
 
@@ -62,14 +64,17 @@ def _checks(
 ) -> list[tuple[str, Check, tuple[str, ...]]]:
     """(name, check, what alone needs it), in the order in which faults show best."""
     pad_id = tokenizer.pad_token_id
-    rows = example_rows(tokenizer, len(model.get_input_embeddings().weight))
-    inputs, longest = batch(rows, pad_id), longest_input(model)
+    rows = example_rows(tokenizer, embedding_rows(model) or len(tokenizer))
+    inputs = batch(rows, pad_id)
+    longest = cache(partial(longest_input, model))
 
     def swapped(component: str = "layer") -> str:
         return check_windows(model, disturbed(model), inputs, component)
 
     return [
-        ("rows are independent", partial(check_rows, model, rows, pad_id, longest), ()),
+        ("tokens are the tokenizer's", partial(check_tokenizer, model, tokenizer), ()),
+        ("longest input", lambda: f"{longest() or 'any number of'} tokens", ()),
+        ("rows are independent", lambda: check_rows(model, rows, pad_id, longest()), ()),
         ("layers form a chain", partial(check_chain, model, inputs), ()),
         ("windows equal exchanged layers", swapped, ()),
         ("gradients reach what is trained", partial(check_gradients, model, inputs), ()),

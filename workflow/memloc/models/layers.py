@@ -42,6 +42,15 @@ def layer_parameter_count(model: PreTrainedModel) -> int:
     return _size(find_layers(model)[0])
 
 
+def embedding_rows(model: PreTrainedModel) -> int | None:
+    """How many token ids the input embeddings know; None where they are no table (CANINE)."""
+    try:
+        weight = getattr(model.get_input_embeddings(), "weight", None)
+    except NotImplementedError:
+        return None
+    return None if weight is None else len(weight)
+
+
 def class_count(model: PreTrainedModel) -> int:
     """How many classes the head tells apart."""
     return model.config.num_labels or 0

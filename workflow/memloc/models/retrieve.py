@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.layers import find_layers, layer_parameter_count
+from memloc.models.layers import embedding_rows, find_layers, layer_parameter_count
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
 from memloc.models.refusals import refuse_unsuited, weight_files
@@ -127,7 +127,7 @@ def _named(source: dict[str, Any], folder: Path) -> Iterator[None]:
 def _describe(folder: Path, examine: Exam) -> dict[str, Any]:
     tokenizer = load_tokenizer(folder)
     model, notes = load_with_notes(folder, ["a", "b"], seed=0)
-    rows = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    rows = embedding_rows(model)
     if rows is not None and len(tokenizer) > rows:
         raise MemlocError(
             f"its tokenizer has {len(tokenizer)} tokens, its embeddings {rows} rows; "
