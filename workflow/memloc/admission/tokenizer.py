@@ -6,6 +6,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import encode_texts, plain_ids, special_ids
 from memloc.errors import MemlocError
+from memloc.models.layers import embedding_rows
 
 PAIR = ("ab", "cd")
 NO_LIMIT = 1_000_000
@@ -89,7 +90,7 @@ def _check_padding(where: str, model: PreTrainedModel, tokenizer: PreTrainedToke
 def _check_rows(
     where: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: list[str]
 ) -> None:
-    rows = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    rows = embedding_rows(model)
     encoded, _ = encode_texts(tokenizer, [(text,) for text in texts], None, NO_LIMIT)
     highest = max([tokenizer.pad_token_id, *(token for row in encoded for token in row)])
     if rows is not None and highest >= rows:
@@ -113,7 +114,7 @@ def _pairs(tokenizer: PreTrainedTokenizerBase) -> str:
     """
     separator = tokenizer.sep_token_id
     if separator is None:
-        return "parts are joined by a bar, as the tokenizer has no separator"
+        return "it has no separator: parts are joined by a bar, or by what model_sources names"
     theirs = _ids(tokenizer(*PAIR))
     if encode_texts(tokenizer, [PAIR], None, NO_LIMIT)[0][0] == theirs:
         return "pairs are encoded as the tokenizer does"

@@ -1,5 +1,7 @@
 """The parts of a classifier, its layers and its head, and which of them are trained."""
 
+from typing import Any
+
 import torch
 from torch import nn
 from transformers import PreTrainedModel
@@ -40,6 +42,15 @@ def _size(module: nn.Module) -> int:
 def layer_parameter_count(model: PreTrainedModel) -> int:
     """Parameters of one layer (all layers are alike)."""
     return _size(find_layers(model)[0])
+
+
+def embedding_rows(model: PreTrainedModel) -> int | None:
+    """How many token ids the model has embeddings for; None where it has no such table (CANINE)."""
+    try:
+        embeddings: Any = model.get_input_embeddings()
+    except NotImplementedError:
+        return None
+    return getattr(embeddings, "num_embeddings", None)
 
 
 def class_count(model: PreTrainedModel) -> int:

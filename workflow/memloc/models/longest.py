@@ -12,7 +12,9 @@ from memloc.models.layers import find_layers, toy_inputs
 
 # What configurations call the length that a model was built for (-1 or none: no limit).
 DECLARED = ("max_position_embeddings", "max_seq_len", "n_positions", "seq_length")
-THROUGH_A_LAYER = 1024  # tokens at most that are sent through layer 1: attention grows quadratically
+THROUGH_A_LAYER = (
+    1024  # tokens at most that are sent through layer 1: attention grows quadratically
+)
 MEASURED = 4608  # … and through what stands before layer 1; beyond, the configuration is believed
 
 

