@@ -9,7 +9,7 @@ import torch
 from families import FAMILIES, save
 from memloc.errors import MemlocError
 from memloc.models import retrieve
-from memloc.models.refusals import refuse_unsuited, weight_files
+from memloc.models.refusals import refuse_kind, refuse_weights, weight_files
 from memloc.models.retrieve import retrieve_model
 
 
@@ -23,6 +23,11 @@ def configured(folder, name="config.json", **changes):
     raw = json.loads(path.read_text())
     path.write_text(json.dumps({key: value for key, value in {**raw, **changes}.items() if value}))
     return folder
+
+
+def refuse_unsuited(folder):
+    refuse_kind(folder)
+    refuse_weights(folder)
 
 
 def refusal(folder):
@@ -160,3 +165,22 @@ def test_weight_files_are_those_that_from_pretrained_reads(folder):
     (folder / "pytorch_model.bin").unlink()
     parts = sharded(folder)
     assert weight_files(folder) == parts
+
+
+def test_no_weights_are_fetched_of_a_model_that_is_refused(folder, tmp_path, monkeypatch):
+    configured(folder, quantization_config={"quant_method": "gptq"})
+
+    def snapshot(name, revision, allow_patterns):
+        assert not any("safetensors" in each or "bin" in each for each in allow_patterns)
+        return str(folder)
+
+    monkeypatch.setattr(retrieve, "snapshot_download", snapshot)
+    with pytest.raises(MemlocError, match=r"model some/model: .*gptq"):
+        retrieve_model({"hub": "some/model"}, tmp_path / "m", tmp_path / "m.sha256")
+
+
+def test_a_repository_without_a_model_is_named(tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(retrieve, "snapshot_download", lambda *_, **__: str(tmp_path / "empty"))
+    with pytest.raises(MemlocError, match=r"model some/model: there is no config.json"):
+        retrieve_model({"hub": "some/model"}, tmp_path / "m", tmp_path / "m.sha256")
