@@ -4,6 +4,7 @@
 family is an entry of FAMILIES: its kind of tokenizer, and what its configuration has beside SHAPE.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,7 @@ def bytes_with_bos() -> PreTrainedTokenizerFast:
     )
 
 
+@cache  # seconds, as it lists a million characters
 def characters() -> PreTrainedTokenizerBase:
     """CANINE's, which has no vocabulary: characters are ids."""
     return CanineTokenizer()

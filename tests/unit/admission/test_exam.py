@@ -156,9 +156,11 @@ def shortcut(model):
 def borrowed(model):
     """Layer 3 uses a weight of layer 1, so that layers aren't whole."""
     layers = find_layers(model)
-    layers[2].output.dense.forward = lambda x, own=layers[2].output.dense, far=layers[
-        0
-    ].output.dense: nn.functional.linear(x, own.weight + far.weight, own.bias)
+    layers[2].output.dense.forward = (
+        lambda x, own=layers[2].output.dense, far=layers[0].output.dense: nn.functional.linear(
+            x, own.weight + far.weight, own.bias
+        )
+    )
 
 
 def idle(model):

@@ -18,7 +18,10 @@ from memloc.study.admission import REFUSED
 from shipped import ROOT
 
 DOC = ROOT / "docs/own-models.md"
-BEGIN, END = "<!-- families: made by tests/unit/admission/test_families.py -->", "<!-- families end -->"
+BEGIN, END = (
+    "<!-- families: made by tests/unit/admission/test_families.py -->",
+    "<!-- families end -->",
+)
 EXACT, NOTED = "exact", "allowed with a note"
 PAPER = ("BERT", "OPT", "GPT-Neo", "GPT-NeoX (Pythia)")
 
@@ -60,7 +63,9 @@ def table():
         rows.setdefault(outcome(family), []).append(family)
     order = {EXACT: 0, NOTED: 1, REFUSED: 2}
     lines = ["| outcome | families | why |", "|---|---|---|"]
-    for (kind, why), names in sorted(rows.items(), key=lambda item: (order[item[0][0]], item[0][1])):
+    for (kind, why), names in sorted(
+        rows.items(), key=lambda item: (order[item[0][0]], item[0][1])
+    ):
         lines.append(f"| {kind} | {', '.join(names)} | {why} |")
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+import families
 from memloc.data.tokens import (
     batches_by_length,
     batches_by_tokens,
@@ -15,6 +16,8 @@ from memloc.data.tokens import (
     encode_texts,
     load_examples,
     load_tokenizer,
+    plain_ids,
+    special_ids,
 )
 from memloc.errors import MemlocError
 
@@ -138,3 +141,106 @@ def test_pad_falls_back_on_eos(tmp_path):
     tokenizer(encoder=False).save_pretrained(tmp_path / "none")
     with pytest.raises(MemlocError, match="neither a pad nor an eos"):
         load_tokenizer(tmp_path / "none")
+
+
+KINDS = {
+    families.wordpieces: ([2], [3]),
+    families.bytes_encoder: ([0], [2]),
+    families.unigram_encoder: ([0], [2]),
+    families.unigram_decoder: ([2], []),
+    families.unigram_bare: ([], [1]),
+    families.bytes_decoder: ([], []),
+    families.bytes_with_bos: ([2], []),
+    families.characters: ([57344], [57345]),
+}
+
+
+@pytest.mark.parametrize(("kind", "around"), KINDS.items())
+def test_special_ids_are_told_from_text(kind, around):
+    assert special_ids(kind()) == around
+
+
+@pytest.mark.parametrize("alphabet", ["ACGT", "0123", "αβγ", "あいう"])
+@pytest.mark.parametrize("unknown", [None, "[UNK]"])
+def test_special_ids_of_an_alphabet_without_a(alphabet, unknown):
+    """A text without any token would put all special tokens on one side."""
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    vocabulary = {piece: i for i, piece in enumerate([*names, *alphabet])}
+    inner = Tokenizer(models.BPE(vocabulary, [], unk_token=unknown))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    inner.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
+    )
+    special = dict(pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", unk_token=unknown)
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner, **{name: token for name, token in special.items() if token}
+    )
+    assert special_ids(made) == ([CLS], [SEP])
+    encoded, _ = encode_texts(made, [(alphabet,)], None, 99)
+    assert encoded == [[CLS, *(vocabulary[letter] for letter in alphabet), SEP]]
+
+
+FAST = [kind for kind in KINDS if kind is not families.characters]
+
+
+@pytest.mark.parametrize("kind", FAST)
+@pytest.mark.parametrize("around", ["{}", "a {} b", "a{}b", "{0} {0}", "<x>{}</x>"])
+def test_every_special_string_stays_text(kind, around):
+    """Its characters are read, as they are where one of them differs."""
+    made = kind()
+    for token in made.all_special_tokens:
+        ids = plain_ids(made, [around.format(token)])[0]
+        assert made.convert_tokens_to_ids(token) not in ids
+        assert not set(made.all_special_ids).intersection(ids)
+        text = "".join(made.convert_ids_to_tokens(ids)).replace("##", "")
+        for dressing in "\u2581\u0120 ":
+            text = text.replace(dressing, "")
+        assert text == around.format(token).replace(" ", "")
+
+
+@pytest.mark.parametrize("kind", FAST)
+@given(text=st.text(st.sampled_from("ab <>/s[]SEPpad|\n"), max_size=30))
+def test_other_texts_are_read_as_the_tokenizer_does(kind, text):
+    made = kind()
+    if any(token in text for token in made.all_special_tokens):
+        return
+    assert plain_ids(made, [text])[0] == made(text, add_special_tokens=False)["input_ids"]
+
+
+def test_a_text_beside_a_special_string_is_read_as_without_it():
+    made = families.unigram_encoder()
+    assert plain_ids(made, ["one two", "</s>", "one two"])[::2] == plain_ids(made, ["one two"] * 2)
+    whole, part = plain_ids(made, ["one </s> two", "one"])
+    assert whole[: len(part)] == part
+
+
+def test_characters_that_are_special_tokens_are_refused():
+    with pytest.raises(MemlocError, match="id 57344"):
+        encode_texts(families.characters(), [("a\ue000b",)], None, 99)
+
+
+def test_the_pad_token_as_separator_is_refused(tmp_path):
+    path = perturbed(tmp_path, [("train", 4, "a", "no", "no", False)])
+    frame = pd.read_parquet(path).rename(columns={"text": "text_1"}).assign(text_2="b")
+    frame.to_parquet(path)
+    decoder = tokenizer(encoder=False, eos_token="</s>", pad_token="</s>")
+    for longest in (99, 2):  # also where an input is cut right behind it
+        with pytest.raises(MemlocError, match="row 4 holds the pad token"):
+            load_examples(path, "train", ["no"], "original", decoder, "eos", longest)
+
+
+def test_tokenizers_that_need_no_vocabulary_load(tmp_path):
+    families.characters().save_pretrained(tmp_path)
+    assert not (tmp_path / "tokenizer.json").exists()
+    assert load_tokenizer(tmp_path)("ab")["input_ids"] == [57344, 97, 98, 57345]
+
+
+@pytest.mark.parametrize("kept", [[], ["tokenizer_config.json"]])
+def test_a_lost_vocabulary_is_named(tmp_path, kept):
+    """transformers would make up a tokenizer that knows no word."""
+    families.save("BERT", tmp_path)
+    for file in tmp_path.glob("token*"):
+        if file.name not in kept:
+            file.unlink()
+    with pytest.raises(MemlocError, match=r"there is no tokenizer \(tokenizer.json"):
+        load_tokenizer(tmp_path)

@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from families import FAMILIES as MORE
+from families import build, save, unigram_decoder
 from memloc.errors import MemlocError
 from memloc.models.layers import find_layers, head_names
 from memloc.models.load import (
@@ -10,6 +12,7 @@ from memloc.models.load import (
     checkpoint_digest,
     load_finetuned,
     load_pretrained,
+    load_with_notes,
     weights_hash,
 )
 from tiny import FAMILIES, tiny_model
@@ -92,3 +95,80 @@ def test_models_of_other_classes_do_not_match():
     with pytest.raises(MemlocError, match="differ in shape"):
         check_compatible(tiny_model("bert"), tiny_model("mpnet"), "test")
     check_compatible(tiny_model("bert", 1), tiny_model("bert", 2), "test")
+
+
+POOLERS = ["BERT", "RemBERT", "FNet", "MegatronBERT", "BigBird", "SqueezeBERT"]
+
+
+def without(folder, words):
+    """The same folder without the weights whose names hold one of the words."""
+    model = load_pretrained(folder, ["a", "b"], 7)
+    weights = model.state_dict()
+    kept = {name: w for name, w in weights.items() if not any(word in name for word in words)}
+    assert len(kept) < len(weights)
+    model.save_pretrained(folder, state_dict=kept)
+    return folder
+
+
+@pytest.mark.parametrize("family", POOLERS)
+def test_a_missing_pooler_is_drawn_from_the_seed_and_said(family, tmp_path):
+    whole = load_with_notes(save(family, tmp_path), ["a", "b"], 1)
+    assert whole[1] == []
+    without(tmp_path, ["pooler", "classifier"])
+    one, notes = load_with_notes(tmp_path, ["a", "b"], 1)
+    assert len(notes) == 1 and "pooler" in notes[0]
+    torch.randn(5)  # global state must not matter
+    again, other = load_pretrained(tmp_path, ["a", "b", "c"], 1), load_pretrained(tmp_path, "ab", 2)
+    drawn = [name for name, p in one.named_parameters() if "pooler" in name and p.dim() > 1]
+    assert drawn
+    for name, value in one.named_parameters():
+        if "pooler" in name:  # as many classes as there may be
+            assert torch.equal(value, again.get_parameter(name))
+            same = torch.equal(value, other.get_parameter(name))
+            assert same == (name not in drawn)
+        elif name not in head_names(one):
+            assert torch.equal(value, whole[0].get_parameter(name))
+
+
+def test_a_missing_final_norm_is_still_an_error(tmp_path):
+    save("Llama", tmp_path)
+    without(tmp_path, ["model.norm."])
+    with pytest.raises(MemlocError, match=r"lacks weights beyond the head's: model\.norm"):
+        load_pretrained(tmp_path, ["a", "b"], 1)
+
+
+def predictions(model, pad_id):
+    """Logits of a short row alone, and beside a longer one."""
+    short, long = [5, 6, 7], [8, 9, 10, 11, 12, 13]
+    padded = torch.tensor([short + [pad_id] * 3, long])
+    mask = torch.tensor([[1, 1, 1, 0, 0, 0], [1] * 6])
+    with torch.no_grad():
+        alone = model(input_ids=torch.tensor([short]), attention_mask=mask[:1, :3]).logits
+        return alone[0], model(input_ids=padded, attention_mask=mask).logits[0]
+
+
+@pytest.mark.parametrize("family", ["Llama", "Gemma", "GPT-2", "Llama 3", "OPT", "Phi"])
+@pytest.mark.parametrize("configured", [None, 3])
+def test_the_tokenizers_pad_id_is_the_models(family, configured, tmp_path):
+    """Whatever config.json says, and however many end tokens it lists."""
+    make, options = MORE[family]
+    tokenizer = make()
+    model = build(tokenizer, 0, **options)
+    model.config.pad_token_id = configured
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    expected = tokenizer.pad_token_id
+    expected = tokenizer.eos_token_id if expected is None else expected
+    loaded = load_pretrained(tmp_path, ["a", "b"], 1)
+    assert loaded.config.pad_token_id == expected
+    torch.testing.assert_close(*predictions(loaded, expected))
+    loaded.save_pretrained(tmp_path / "tuned")
+    assert load_finetuned(tmp_path / "tuned").config.pad_token_id == expected
+
+
+def test_a_model_that_counts_positions_from_its_pad_id_keeps_it(tmp_path):
+    """With another pad id, RoBERTa's positions would start elsewhere: another model."""
+    save("RoBERTa", tmp_path)
+    unigram_decoder().save_pretrained(tmp_path)  # which pads with 0
+    with pytest.raises(MemlocError, match="pads with id 0, the model with id 1"):
+        load_pretrained(tmp_path, ["a", "b"], 1)

@@ -61,7 +61,9 @@ def test_states_equal_one_example_at_a_time(family):
     for row, ids in enumerate(examples().ids):
         place = 0 if family in FIRST else -1
         expected = plain_states(model, ids)[:, place]
-        torch.testing.assert_close(states[:, row], expected, atol=1e-4, rtol=1e-4)  # rounding differs by machine
+        torch.testing.assert_close(
+            states[:, row], expected, atol=1e-4, rtol=1e-4
+        )  # rounding differs by machine
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -98,7 +100,9 @@ def test_few_layers_are_the_same_and_later_ones_do_not_run(family):
     with torch.no_grad():
         states = pooled_batch(model, inputs, POOLING[family], last_layer=1)
     assert ran == [1]
-    torch.testing.assert_close(states, expected, atol=1e-4, rtol=1e-4)  # rounding differs by machine
+    torch.testing.assert_close(
+        states, expected, atol=1e-4, rtol=1e-4
+    )  # rounding differs by machine
     assert filled(model, layers=1).shape == (2, 11, WIDTH)
 
 

@@ -7,6 +7,7 @@ import torch
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
+from families import N_LAYERS, save
 from memloc.errors import MemlocError
 from memloc.models import retrieve as pretrained
 from memloc.models.layers import head_names
@@ -33,6 +34,7 @@ def test_a_folder_is_copied_described_and_hashed(origin, tmp_path):
     retrieve_model({"folder": str(origin)}, place, digest)
     manifest = json.loads((place / "manifest.json").read_text())
     assert manifest["n_layers"] == 4 and manifest["width"] == 32
+    assert manifest["longest_input"] == 64 and manifest["notes"] == []
     theirs = tiny_model("bert")
     body = [p.numel() for n, p in theirs.named_parameters() if n not in head_names(theirs)]
     assert manifest["parameters"] == sum(body) + 2 * (32 + 1)  # and a head of two classes
@@ -87,7 +89,8 @@ def test_the_hub_is_asked_for_safetensors_first(tmp_path, origin, monkeypatch):
     monkeypatch.setattr(pretrained, "snapshot_download", snapshot)
     source = {"hub": "some/model", "revision": "branch"}
     retrieve_model(source, tmp_path / "m", tmp_path / "m.sha256")
-    assert [ends for *_, ends in asked] == ["*.safetensors", "pytorch_model*.bin"]
+    texts, *weights = [ends for *_, ends in asked]
+    assert texts not in weights and weights == ["*.safetensors", "pytorch_model*.bin"]
     assert {(name, revision) for name, revision, _ in asked} == {("some/model", "branch")}
     assert json.loads((tmp_path / "m" / "manifest.json").read_text())["commit"] == "0123abc"
 
@@ -97,5 +100,30 @@ def test_an_incomplete_model_leaves_nothing_behind(tmp_path, origin):
     weights = {k: v for k, v in model.state_dict().items() if "layer.3" not in k}
     model.save_pretrained(origin, state_dict=weights)
     with pytest.raises(MemlocError, match="lacks weights beyond the head's"):
+        retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_manifest_says_what_is_drawn_anew(tmp_path, origin):
+    model = tiny_model("bert")
+    weights = {k: v for k, v in model.state_dict().items() if "pooler" not in k}
+    model.save_pretrained(origin, state_dict=weights)
+    retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+    (note,) = json.loads((tmp_path / "m" / "manifest.json").read_text())["notes"]
+    assert "pooler is drawn from the seed" in note
+
+
+@pytest.mark.parametrize("family", ["CANINE", "Llama 3", "Gemma 3 (text)", "XLM-RoBERTa"])
+def test_families_with_something_of_their_own_are_retrieved(family, tmp_path):
+    save(family, tmp_path / "origin")
+    source = {"folder": str(tmp_path / "origin")}
+    retrieve_model(source, tmp_path / "m", tmp_path / "m.sha256")
+    assert json.loads((tmp_path / "m" / "manifest.json").read_text())["n_layers"] == N_LAYERS
+
+
+def test_weights_that_are_torn_are_named(tmp_path, origin):
+    whole = (origin / "model.safetensors").read_bytes()
+    (origin / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(MemlocError, match=r"model .*origin: its weights can't be read"):
         retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
     assert not (tmp_path / "m").exists()

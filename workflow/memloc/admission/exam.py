@@ -65,7 +65,8 @@ def _checks(
     """(name, check, what alone needs it), in the order in which faults show best."""
     pad_id = tokenizer.pad_token_id
     rows = example_rows(tokenizer, embedding_rows(model) or len(tokenizer))
-    inputs = batch(rows, pad_id)
+    # All windows pass all layers: two short rows, one of them padded, say as much as long ones.
+    inputs = batch(rows[:2], pad_id)
     longest = cache(partial(longest_input, model))
 
     def swapped(component: str = "layer") -> str:
@@ -93,9 +94,7 @@ def _checks(
     ]
 
 
-def _run(
-    model: PreTrainedModel, name: str, check: Check, needed_by: tuple[str, ...]
-) -> Outcome:
+def _run(model: PreTrainedModel, name: str, check: Check, needed_by: tuple[str, ...]) -> Outcome:
     try:
         return Outcome(name, PASSED, check(), needed_by)
     except MemlocError as error:

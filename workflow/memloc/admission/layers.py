@@ -41,9 +41,7 @@ def check_chain(model: PreTrainedModel, inputs: Inputs) -> str:
     return f"logits differ by at most {max(apart, moved):.1g}"
 
 
-def _passed(
-    model: PreTrainedModel, inputs: Inputs
-) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+def _passed(model: PreTrainedModel, inputs: Inputs) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
     """(number, state received, state returned) of every call of a layer, in order."""
     calls: list[tuple[int, torch.Tensor, torch.Tensor]] = []
 

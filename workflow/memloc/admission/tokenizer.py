@@ -114,7 +114,7 @@ def _pairs(tokenizer: PreTrainedTokenizerBase) -> str:
     """
     separator = tokenizer.sep_token_id
     if separator is None:
-        return "parts are joined by a bar, as the tokenizer has no separator"
+        return "it has no separator: parts are joined by a bar, or by what model_sources names"
     theirs = _ids(tokenizer(*PAIR))
     if encode_texts(tokenizer, [PAIR], None, NO_LIMIT)[0][0] == theirs:
         return "pairs are encoded as the tokenizer does"

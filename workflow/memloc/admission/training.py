@@ -12,7 +12,7 @@ from memloc.admission.windows import exchanged
 from memloc.errors import MemlocError
 from memloc.localise.retrain.folding import Folded
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
-from memloc.models.layers import class_count, find_layers, freeze_embeddings, head_names
+from memloc.models.layers import find_layers, freeze_embeddings, head_names
 from memloc.windows import Window, window_name
 
 OF_GRADIENT = 1e-3  # of the largest number in a gradient
@@ -60,7 +60,7 @@ def check_retraining(model: PreTrainedModel, other: PreTrainedModel, inputs: Inp
     """
     n_layers = len(find_layers(model))
     ends = {(1, 1), (1, 2), (2, 2), (n_layers - 1, n_layers), (n_layers, n_layers)}
-    windows = sorted({(s, e) for s, e in ends if 1 <= s and e <= n_layers})
+    windows = sorted({(s, e) for s, e in ends if s >= 1 and e <= n_layers})
     shared = SharedModel(model, own_head=False, seed=0)
     variants = WindowVariants(shared, find_layers(other), windows)
     model.train()

@@ -257,9 +257,11 @@ def _refuse_unreadable(
                 f"{path}: row {number} has no token the model can read; "
                 "drop it with drop_empty in the task file, or mend its text"
             )
-        if tokenizer.pad_token_id in row[:-1]:
+        if tokenizer.pad_token_id in row:
             raise MemlocError(
-                f"{path}: row {number} holds the pad token, so its last real token can't be told"
+                f"{path}: row {number} holds the pad token (id {tokenizer.pad_token_id}), so its "
+                "last real token can't be told; name another separator in model_sources, or give "
+                "the tokenizer a pad token of its own"
             )
 
 

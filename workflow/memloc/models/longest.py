@@ -12,7 +12,9 @@ from memloc.models.layers import find_layers, toy_inputs
 
 # What configurations call the length that a model was built for (-1 or none: no limit).
 DECLARED = ("max_position_embeddings", "max_seq_len", "n_positions", "seq_length")
-THROUGH_A_LAYER = 1024  # tokens at most that are sent through layer 1: attention grows quadratically
+THROUGH_A_LAYER = (
+    1024  # tokens at most that are sent through layer 1: attention grows quadratically
+)
 MEASURED = 4608  # … and through what stands before layer 1; beyond, the configuration is believed
 
 
@@ -36,12 +38,17 @@ def longest_input(model: PreTrainedModel) -> int | None:
         return declared
     if _reads(model, declared):
         return declared
-    works, fails = toy_inputs(model, 1)["input_ids"].shape[1], declared
-    if not _reads(model, works):
-        raise MemlocError(
-            f"{type(model).__name__} reads no input of {works} tokens, though its configuration "
-            f"declares {declared}; use a model that transformers runs on text alone"
-        )
+    shortest = toy_inputs(model, 1)["input_ids"].shape[1]
+    fails, step = declared, 1
+    # Few rows are kept, so the longest is looked for from above, in steps that double.
+    while not _reads(model, works := max(fails - step, shortest)):
+        if works == shortest:
+            raise MemlocError(
+                f"{type(model).__name__} reads no input of {works} tokens, though its "
+                f"configuration declares {declared}; use a model that transformers runs on text "
+                "alone"
+            )
+        fails, step = works, 2 * step
     while fails - works > 1:
         middle = (works + fails) // 2
         works, fails = (middle, fails) if _reads(model, middle) else (works, middle)

@@ -5,7 +5,6 @@ and nobody waits for a copy of its weights.
 """
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,20 @@ SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"
 
 
-def refuse_unsuited(folder: str | Path) -> None:
-    """Raise MemlocError, in one line with the remedy, for a folder whose model won't do.
+def refuse_kind(folder: Path) -> None:
+    """Raise MemlocError, in one line with the remedy, for a kind of model that won't do.
 
     Those are models with code of their own, quantised weights, types that transformers doesn't
-    know or has no sequence classifier for, encoder-decoders, models that read more than text, and
-    weights that are missing or are pickles of more than tensors.
+    know or has no sequence classifier for, encoder-decoders, and models that read more than text.
     """
-    folder = Path(folder)
+    if not (folder / "config.json").is_file():
+        raise MemlocError("there is no config.json; name a model that from_pretrained reads")
     _refuse_own_code(folder)
-    _refuse_kind(_configuration(folder))
+    _refuse_type(_configuration(folder))
+
+
+def refuse_weights(folder: Path) -> None:
+    """Raise MemlocError where a weight file is missing, or is a pickle of more than tensors."""
     for file in weight_files(folder):
         if not (folder / file).is_file():
             raise MemlocError(
@@ -100,7 +103,7 @@ def _configuration(folder: Path) -> PreTrainedConfig:
         raise MemlocError(f"its config.json can't be read: {line[:300]}") from error
 
 
-def _refuse_kind(config: PreTrainedConfig) -> None:
+def _refuse_type(config: PreTrainedConfig) -> None:
     kind = config.model_type
     if config.is_encoder_decoder:
         raise MemlocError(
@@ -126,7 +129,7 @@ def _refuse_objects(path: Path) -> None:
         try:
             torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
             return
-        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError):
+        except Exception:  # a torn file fails in many ways, each of which says the same
             continue
     raise MemlocError(
         f"its weights can't be read: {path.name} holds more than tensors, or is torn; where you "

@@ -16,7 +16,7 @@ from memloc.errors import MemlocError
 from memloc.models.layers import embedding_rows, find_layers, layer_parameter_count
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
-from memloc.models.refusals import refuse_unsuited, weight_files
+from memloc.models.refusals import refuse_kind, refuse_weights, weight_files
 from memloc.store.files import atomic, write_json
 from memloc.store.provenance import sha256
 
@@ -39,7 +39,8 @@ def retrieve_model(
     with atomic(folder) as draft:
         origin, facts = _locate(source)
         with _named(source, origin):
-            refuse_unsuited(origin)
+            refuse_kind(origin)
+            refuse_weights(origin)
         shutil.copytree(origin, draft, ignore=_unwanted(origin))
         facts["files"] = _hashes(draft)
         with _named(source, draft):
@@ -67,19 +68,27 @@ def _locate(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
 
 
 def _from_hub(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+    """The snapshot of a repository, its weights fetched only where its kind of model will do."""
     name, revision = source["hub"], source.get("revision", "main")
+    place = _fetched(name, revision, TEXTS)
+    with _named(source, place):
+        refuse_kind(place)
+    for weights in (SAFE, PICKLED):
+        place = _fetched(name, revision, [*TEXTS, weights])
+        if any(place.glob(weights)):
+            return place, {"commit": place.name}
+    raise MemlocError(f"model {name} at {revision}: neither {SAFE} nor {PICKLED} is there")
+
+
+def _fetched(name: str, revision: str, patterns: list[str]) -> Path:
     try:
-        for weights in (SAFE, PICKLED):
-            place = snapshot_download(name, revision=revision, allow_patterns=[*TEXTS, weights])
-            if any(Path(place).glob(weights)):
-                return Path(place), {"commit": Path(place).name}
+        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except Exception as error:  # the hub client has many; all of them end the job
         raise MemlocError(
             f"model {name} at {revision} can't be retrieved from the hub: {error}. Offline, fetch "
             "it beforehand where there is a network (the HF_HOME cache is used), or name a local "
             "copy with `folder:` in model_sources. A gated model needs HF_TOKEN."
         ) from error
-    raise MemlocError(f"model {name} at {revision}: neither {SAFE} nor {PICKLED} is there")
 
 
 def _from_package(source: dict[str, Any]) -> Path:

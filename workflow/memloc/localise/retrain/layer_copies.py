@@ -40,7 +40,7 @@ class Passage:
         wanted: the only tokens whose state is needed (see `Folded`); the others' states mean
         nothing, if the copies are folded.
         """
-        if self.way == FOLDED or hidden.shape[0] == self.entry.rows and not weights:
+        if self.way == FOLDED or (hidden.shape[0] == self.entry.rows and not weights):
             return self._folded(number, weights, hidden, wanted)
         one = self._one(number)
         copies = hidden.unflatten(0, (-1, self.entry.rows))
