@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
 import families
 from memloc.admission.exam import admit
@@ -24,6 +25,9 @@ BEGIN, END = (
 )
 EXACT, NOTED = "exact", "allowed with a note"
 PAPER = ("BERT", "OPT", "GPT-Neo", "GPT-NeoX (Pythia)")
+
+
+torch.set_num_threads(1)  # models this small only wait for each other's threads
 
 
 @cache

@@ -28,6 +28,7 @@ from memloc.study.admission import PASSED, REFUSED, refuse
 
 logger = logging.getLogger(__name__)
 Check = Callable[[], str]
+POOLED = ("probing", "centroids")  # they read the state that the classifier reads
 
 
 @dataclass(frozen=True)
@@ -69,27 +70,31 @@ def _checks(
     inputs = batch(rows[:2], pad_id)
     longest = cache(partial(longest_input, model))
 
-    def swapped(component: str = "layer") -> str:
-        return check_windows(model, disturbed(model), inputs, component)
+    other = cache(partial(disturbed, model))
 
     return [
         ("tokens are the tokenizer's", partial(check_tokenizer, model, tokenizer), ()),
         ("longest input", lambda: f"{longest() or 'any number of'} tokens", ()),
         ("rows are independent", lambda: check_rows(model, rows, pad_id, longest()), ()),
         ("layers form a chain", partial(check_chain, model, inputs), ()),
-        ("windows equal exchanged layers", swapped, ()),
+        ("windows equal exchanged layers", lambda: check_windows(model, other(), inputs), ()),
         ("gradients reach what is trained", partial(check_gradients, model, inputs), ()),
-        ("attention blocks", partial(swapped, ATTENTION), (ATTENTION,)),
-        ("feed-forward blocks", partial(swapped, MLP), (MLP,)),
-        (
-            "token that is read",
-            partial(check_pooling, model, rows, pad_id),
-            ("probing", "centroids"),
-        ),
+        ("token that is read", partial(check_pooling, model, rows, pad_id), POOLED),
         (
             "retraining equals plain steps",
-            lambda: check_retraining(model, disturbed(model), inputs),
+            lambda: check_retraining(model, other(), inputs),
             ("retraining",),
+        ),
+        # These change what they exchange, and come last.
+        (
+            "attention blocks",
+            lambda: check_windows(model, other(), inputs, ATTENTION),
+            (ATTENTION,),
+        ),
+        (
+            "feed-forward blocks",
+            lambda: check_windows(model, disturbed(model), inputs, MLP),
+            (MLP,),
         ),
     ]
 

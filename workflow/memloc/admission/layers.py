@@ -1,5 +1,6 @@
 """Whether a model is what its layers make of an input: what each receives, and what comes out."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -78,7 +79,7 @@ def _check_states(
                     f"the state at layer {number} is of shape {tuple(state.shape)} for "
                     f"{shape[0]} rows of {shape[1]} tokens, not (rows, tokens, width)"
                 )
-    for (number, _, returned), (_, received, _) in zip(calls, calls[1:], strict=False):
+    for (number, _, returned), (_, received, _) in pairwise(calls):
         apart = distance(received, returned)
         if apart > SAME_STATE * returned.abs().max().item():
             raise MemlocError(

@@ -1,4 +1,4 @@
-"""Whether training reaches what it should: by plain fine-tuning, and by copies of layers at once."""
+"""Whether training reaches what it should: fine-tuning, and windows retrained side by side."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

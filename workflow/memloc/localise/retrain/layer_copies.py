@@ -19,6 +19,7 @@ from memloc.models.layers import toy_inputs
 
 WAYS = FOLDED, MAPPED, SINGLE = ("folded", "vmap", "one at a time")
 TOLERANCE = 1e-4  # of the check that copies give what the plain layer gives
+PERIOD = 8191  # a prime, so that no two rows of a matrix are alike; sines take time
 Weights = dict[str, Tensor]
 
 
@@ -177,7 +178,9 @@ def _with_gradients(
         output = passage.through(number, weights, hidden)
         wanted = [hidden, *weights.values()]
         found = torch.autograd.grad((output * wave(output)).sum(), wanted, allow_unused=True)
-    gradients = [g if g is not None else torch.zeros_like(w) for g, w in zip(found, wanted)]
+    gradients = [
+        g if g is not None else torch.zeros_like(w) for g, w in zip(found, wanted, strict=True)
+    ]
     return iter([output.detach(), gradients[0], torch.cat([g.flatten() for g in gradients[1:]])])
 
 
@@ -187,5 +190,7 @@ def _alike(one: Tensor, two: Tensor) -> bool:
 
 
 def wave(like: Tensor) -> Tensor:
-    """Numbers between -1 and 1 that differ everywhere, in the shape of `like`."""
-    return torch.sin(torch.arange(like.numel(), device=like.device) * 1.7).view(like.shape)
+    """Numbers between -1 and 1 in the shape of `like`, which differ between neighbours and rows."""
+    count = like.numel()
+    short = torch.sin(torch.arange(min(count, PERIOD), device=like.device) * 1.7)
+    return short.repeat(-(-count // PERIOD))[:count].view(like.shape)
