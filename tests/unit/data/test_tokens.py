@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from transformers import EsmTokenizer, PreTrainedTokenizerFast
 
 import families
 from memloc.data.tokens import (
@@ -244,3 +244,16 @@ def test_a_lost_vocabulary_is_named(tmp_path, kept):
             file.unlink()
     with pytest.raises(MemlocError, match=r"there is no tokenizer \(tokenizer.json"):
         load_tokenizer(tmp_path)
+
+
+def test_a_tokenizer_in_python_reads_what_it_reads_itself(tmp_path):
+    """ESM's takes every letter for a token that is never split; told to split all, it knew none."""
+    pieces = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWC", "<mask>"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+    esm = EsmTokenizer(str(tmp_path / "vocab.txt"))
+    proteins = ["MKTA", "GAVL IPFM", "MKXA"]
+    assert encode_texts(esm, [(text,) for text in proteins], None, 99)[0] == [
+        esm(text)["input_ids"] for text in proteins
+    ]
+    with pytest.raises(MemlocError, match="'MK<eos>A' holds"):
+        encode_texts(esm, [("MK<eos>A",)], None, 99)

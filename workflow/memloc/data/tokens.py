@@ -110,38 +110,35 @@ def plain_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[
     """Token ids of each text without anything around it; none is a special token's.
 
     In a data set's texts, strings such as "[SEP]" or "</s>" are words like any other. Raises
-    MemlocError for a text from which the tokenizer makes special tokens whatever is done.
+    MemlocError for a text of which a tokenizer written in Python makes special tokens.
     """
     if not texts:
         return []
-    special = set(tokenizer.all_special_ids)
-    forbidden, unknown = special - {tokenizer.unk_token_id}, tokenizer.unk_token
-    ids = _tokenised(tokenizer, texts)
-    taken = [
-        number
-        for number, row in enumerate(ids)
-        if not forbidden.isdisjoint(row) or (unknown and unknown in texts[number])
-    ]
-    if taken and (inner := getattr(tokenizer, "backend_tokenizer", None)) is not None:
-        # The vocabulary itself holds such a string as a piece; without it, the text has others.
-        plain = _without(inner, special)
-        for number in taken:
-            ids[number] = plain.encode(texts[number], add_special_tokens=False).ids
-    taken = [number for number in taken if not forbidden.isdisjoint(ids[number])]
-    if taken:
-        token = next(token for token in ids[taken[0]] if token in forbidden)
-        raise MemlocError(
-            f"the text {texts[taken[0]][:60]!r} holds what the tokenizer reads as its special "
-            f"token {tokenizer.convert_ids_to_tokens(token)!r} (id {token}); take it out of the "
-            "texts"
-        )
-    return ids
-
-
-def _tokenised(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
     # The tokenizer's warning about long texts would mislead (verbose): encode_texts cuts them.
-    options = dict(add_special_tokens=False, split_special_tokens=True, verbose=False)
-    return tokenizer(list(texts), return_attention_mask=False, **options)["input_ids"]
+    options = dict(add_special_tokens=False, return_attention_mask=False, verbose=False)
+    ids = tokenizer(list(texts), **options)["input_ids"]
+    special = set(tokenizer.all_special_ids)
+    forbidden = special - {tokenizer.unk_token_id}
+    if (inner := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+        taken = [
+            number
+            for number, text in enumerate(texts)
+            if any(token in text for token in tokenizer.all_special_tokens)
+            or not forbidden.isdisjoint(ids[number])
+        ]
+        # Asking the tokenizer to split special tokens isn't enough: its vocabulary may hold them.
+        if taken:
+            plain = _without(inner, special)
+            for number in taken:
+                ids[number] = plain.encode(texts[number], add_special_tokens=False).ids
+    for text, row in zip(texts, ids, strict=True):
+        if not forbidden.isdisjoint(row):
+            token = next(token for token in row if token in forbidden)
+            raise MemlocError(
+                f"the text {text[:60]!r} holds what the tokenizer reads as its special token "
+                f"{tokenizer.convert_ids_to_tokens(token)!r} (id {token}); take it out of the texts"
+            )
+    return ids
 
 
 def _without(inner: Any, special: set[int]) -> Any:
