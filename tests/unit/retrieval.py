@@ -5,5 +5,5 @@ from functools import partial
 from memloc.admission.exam import admit
 from memloc.models.retrieve import retrieve_model
 
-retrieve = partial(retrieve_model, examine=lambda *_: [])
+retrieve_unexamined = partial(retrieve_model, examine=lambda *_: [])
 retrieve_and_examine = partial(retrieve_model, examine=partial(admit, name="mine", asked=()))

@@ -3,6 +3,7 @@
 Run as a program, this file writes the table that it checks.
 """
 
+import re
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -58,7 +59,8 @@ def reason(message, folder):
     said = message.removeprefix(f"model {folder}: ")
     if "fails the admission exam" in said:
         return said.partition("(")[2].partition(")")[0]
-    return said.partition(" (")[0].partition(";")[0].partition(":")[0].partition(", ")[0]
+    said = re.split(r" \(|[;:]|, ", said)[0]
+    return re.sub(r"^(the )?(layers) of \w+|^\w+ (?=is )|(?<=classifier) for \w+$", r"\2", said)
 
 
 def table():

@@ -10,7 +10,7 @@ from families import FAMILIES, save
 from memloc.errors import MemlocError
 from memloc.models import retrieve
 from memloc.models.refusals import refuse_kind, refuse_weights, weight_files
-from memloc.models.retrieve import retrieve_model
+from retrieval import retrieve_unexamined
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_custom_code_is_never_run_and_nobody_is_asked(folder, tmp_path, monkeypa
     configured(folder, auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"})
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("a question at a terminal"))
     with pytest.raises(MemlocError, match="custom code"):
-        retrieve_model({"folder": str(folder)}, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined({"folder": str(folder)}, tmp_path / "m", tmp_path / "m.sha256")
     assert not trace.exists()
 
 
@@ -103,7 +103,7 @@ def sharded(folder):
 def test_a_missing_shard_is_named_in_the_users_folder(folder, tmp_path):
     _, lost = sharded(folder)
     with pytest.raises(MemlocError) as error:
-        retrieve_model({"folder": str(folder)}, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined({"folder": str(folder)}, tmp_path / "m", tmp_path / "m.sha256")
     assert str(folder / lost) in str(error.value) and "missing" in str(error.value)
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_copied_of_a_model_that_is_refused(folder, tmp_path, monkeypa
     configured(folder, quantization_config={"quant_method": "gptq"})
     monkeypatch.setattr(retrieve.shutil, "copytree", lambda *_, **__: pytest.fail("copied"))
     with pytest.raises(MemlocError, match=rf"model {folder}: .*gptq"):
-        retrieve_model({"folder": str(folder)}, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined({"folder": str(folder)}, tmp_path / "m", tmp_path / "m.sha256")
 
 
 class Trap:
@@ -176,11 +176,11 @@ def test_no_weights_are_fetched_of_a_model_that_is_refused(folder, tmp_path, mon
 
     monkeypatch.setattr(retrieve, "snapshot_download", snapshot)
     with pytest.raises(MemlocError, match=r"model some/model: .*gptq"):
-        retrieve_model({"hub": "some/model"}, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined({"hub": "some/model"}, tmp_path / "m", tmp_path / "m.sha256")
 
 
 def test_a_repository_without_a_model_is_named(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.setattr(retrieve, "snapshot_download", lambda *_, **__: str(tmp_path / "empty"))
     with pytest.raises(MemlocError, match=r"model some/model: there is no config.json"):
-        retrieve_model({"hub": "some/model"}, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined({"hub": "some/model"}, tmp_path / "m", tmp_path / "m.sha256")

@@ -12,7 +12,7 @@ from memloc.errors import MemlocError
 from memloc.models import retrieve as pretrained
 from memloc.models.layers import head_names
 from memloc.models.load import load_pretrained
-from memloc.models.retrieve import retrieve_model
+from retrieval import retrieve_unexamined
 from tiny import tiny_model
 
 
@@ -31,7 +31,7 @@ def origin(tmp_path):
 
 def test_a_folder_is_copied_described_and_hashed(origin, tmp_path):
     place, digest = tmp_path / "models" / "m", tmp_path / "models" / "m.sha256"
-    retrieve_model({"folder": str(origin)}, place, digest)
+    retrieve_unexamined({"folder": str(origin)}, place, digest)
     manifest = json.loads((place / "manifest.json").read_text())
     assert manifest["n_layers"] == 4 and manifest["width"] == 32
     assert manifest["longest_input"] == 64 and manifest["notes"] == []
@@ -51,7 +51,7 @@ def test_pickled_weights_serve_where_there_are_no_others(tmp_path, origin):
     model = tiny_model("bert")
     (origin / "model.safetensors").unlink()
     torch.save(model.state_dict(), origin / "pytorch_model.bin")
-    retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+    retrieve_unexamined({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
     ours = load_pretrained(tmp_path / "m", ["a", "b", "c"], 1)
     assert torch.equal(ours.bert.pooler.dense.weight, model.bert.pooler.dense.weight)
 
@@ -67,7 +67,7 @@ def test_pickled_weights_serve_where_there_are_no_others(tmp_path, origin):
 )
 def test_what_cannot_be_had_is_said_with_its_remedy(tmp_path, source, words):
     with pytest.raises(MemlocError) as error:
-        retrieve_model(source, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined(source, tmp_path / "m", tmp_path / "m.sha256")
     for word in words:
         assert word in str(error.value)
     assert not (tmp_path / "m").exists() and not (tmp_path / "m.sha256").exists()
@@ -88,7 +88,7 @@ def test_the_hub_is_asked_for_safetensors_first(tmp_path, origin, monkeypatch):
 
     monkeypatch.setattr(pretrained, "snapshot_download", snapshot)
     source = {"hub": "some/model", "revision": "branch"}
-    retrieve_model(source, tmp_path / "m", tmp_path / "m.sha256")
+    retrieve_unexamined(source, tmp_path / "m", tmp_path / "m.sha256")
     texts, *weights = [ends for *_, ends in asked]
     assert texts not in weights and weights == ["*.safetensors", "pytorch_model*.bin"]
     assert {(name, revision) for name, revision, _ in asked} == {("some/model", "branch")}
@@ -100,7 +100,7 @@ def test_an_incomplete_model_leaves_nothing_behind(tmp_path, origin):
     weights = {k: v for k, v in model.state_dict().items() if "layer.3" not in k}
     model.save_pretrained(origin, state_dict=weights)
     with pytest.raises(MemlocError, match="lacks weights beyond the head's"):
-        retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
     assert not (tmp_path / "m").exists()
 
 
@@ -108,7 +108,7 @@ def test_the_manifest_says_what_is_drawn_anew(tmp_path, origin):
     model = tiny_model("bert")
     weights = {k: v for k, v in model.state_dict().items() if "pooler" not in k}
     model.save_pretrained(origin, state_dict=weights)
-    retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+    retrieve_unexamined({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
     (note,) = json.loads((tmp_path / "m" / "manifest.json").read_text())["notes"]
     assert "pooler is drawn from the seed" in note
 
@@ -117,7 +117,7 @@ def test_the_manifest_says_what_is_drawn_anew(tmp_path, origin):
 def test_families_with_something_of_their_own_are_retrieved(family, tmp_path):
     save(family, tmp_path / "origin")
     source = {"folder": str(tmp_path / "origin")}
-    retrieve_model(source, tmp_path / "m", tmp_path / "m.sha256")
+    retrieve_unexamined(source, tmp_path / "m", tmp_path / "m.sha256")
     assert json.loads((tmp_path / "m" / "manifest.json").read_text())["n_layers"] == N_LAYERS
 
 
@@ -125,5 +125,5 @@ def test_weights_that_are_torn_are_named(tmp_path, origin):
     whole = (origin / "model.safetensors").read_bytes()
     (origin / "model.safetensors").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(MemlocError, match=r"model .*origin: its weights can't be read"):
-        retrieve_model({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
+        retrieve_unexamined({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
     assert not (tmp_path / "m").exists()
