@@ -1,12 +1,15 @@
 """Retrieval: mapping, filters, natural noise, guards and manifest, on made-up rows."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memloc.data import hub
 from memloc.data.retrieve import retrieve
@@ -177,30 +180,85 @@ def test_score_to_label(tmp_path):
     refuse(tmp_path, "row 1: kind is 'x', not a number", spec=spec, train="text,kind\na,x\n")
 
 
-def test_reuters_rules_on_lists_of_topics(tmp_path):
-    spec = changed(
-        source={"files": {"train": "train.parquet", "test": "test.parquet"}},
-        filters={"single_label": True, "commonest": 2, "drop_repeats": True},
-        drop_empty=True,
-    )
-    write(tmp_path, spec)
-    tables = {
-        # One list of topics each: kept, kept, several, a repeat, none, empty text, too rare.
-        "train": (
-            ["a", "b", "c", "a", "d", "", "e", "b"],
-            [["cat"], ["dog"], ["cat", "dog"], ["cat"], [], ["cat"], ["cow"], ["dog"]],
-        ),
-        # A repeat of a training text, a new text, a rare one.
-        "test": (["a", "f", "g"], [["cat"], ["dog"], ["cow"]]),
-    }
-    for split, (texts, kinds) in tables.items():
-        pq.write_table(pa.table({"text": texts, "kind": kinds}), tmp_path / f"{split}.parquet")
+TOPICS = {
+    # text, topics: kept; kept; several; a repeat of a single one; none; empty; too rare; a repeat;
+    # a copy of one with several topics, of one without any, of a rare one; a second empty text.
+    "train": [
+        ("a", ["cat"]), ("b", ["dog"]), ("c", ["cat", "dog"]), ("a", ["cat"]), ("d", []),
+        ("", ["cat"]), ("e", ["cow"]), ("b", ["dog"]), ("c", ["cat"]), ("d", ["dog"]),
+        ("e", ["cat"]), ("", ["dog"]),
+    ],
+    # A repeat of a training text, a new text, a rare one, a copy of a topic-less training text.
+    "test": [("a", ["cat"]), ("f", ["dog"]), ("g", ["cow"]), ("d", ["cat"])],
+}  # fmt: skip
+
+
+def reuters(tmp_path, topics, joined, **filters):
+    """Retrieve documents with topics, given as lists or in one text; rows and manifest."""
+    filters = {"single_label": True, "commonest": 2, "drop_repeats": True} | filters
+    files = {"files": {"train": "train.parquet", "test": "test.parquet"}}
+    write(tmp_path, changed(source=files, filters=filters, drop_empty=True))
+    for split, rows in topics.items():
+        kinds = ["|".join(kinds) if joined else kinds for _, kinds in rows]
+        table = pa.table({"text": [text for text, _ in rows], "kind": kinds})
+        pq.write_table(table, tmp_path / f"{split}.parquet")
     task, files = load(tmp_path)
     retrieve(task, files, tmp_path / "out.parquet", tmp_path / "manifest.json")
     frame = pd.read_parquet(tmp_path / "out.parquet")
-    assert frame[["split", "text", "label"]].values.tolist() == [
-        ["train", "a", "cat"], ["train", "b", "dog"], ["heldout", "f", "dog"]
-    ]  # fmt: skip
+    return frame[["split", "text", "label"]].values.tolist(), json.loads(
+        (tmp_path / "manifest.json").read_text()
+    )
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_reuters_rules_on_topics_as_lists_and_in_one_text(tmp_path, joined):
+    rows, manifest = reuters(tmp_path, TOPICS, joined)
+    assert rows == [["train", "a", "cat"], ["train", "b", "dog"], ["heldout", "f", "dog"]]
+    assert manifest["rows_dropped"] == {
+        "not exactly one label": 2,
+        "label not among the commonest": 2,
+        "repeated text": 7,
+        "empty text": 2,
+    }
+
+
+def test_the_commonest_topics_are_counted_with_repeats(tmp_path):
+    """Cow has one document more than dog only with its copies."""
+    documents = [("a", "cat"), ("b", "cat"), ("c", "cat"), ("d", "dog"), ("e", "dog"), ("f", "cow")]
+    copies = [("f", "cow")] * 2
+    topics = {
+        "train": [(text, [kind]) for text, kind in documents + copies],
+        "test": [("g", ["cat"])],
+    }
+    with pytest.raises(MemlocError, match="'cow' is not among the labels"):
+        reuters(tmp_path, topics, False)
+    topics["train"] = topics["train"][:-2]
+    assert {kind for _, _, kind in reuters(tmp_path, topics, False)[0]} == {"cat", "dog"}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    documents=st.lists(
+        st.tuples(st.sampled_from("abcdefgh"), st.sets(st.sampled_from(["cat", "dog", "cow"]))),
+        max_size=30,
+    )
+)
+def test_reuters_rules_the_slow_way(tmp_path_factory, documents):
+    """Against a loop over documents in the order of the collection."""
+    documents = [("first", {"cat"}), ("second", {"dog"}), *documents]
+    single = [(text, *kinds) for text, kinds in documents if len(kinds) == 1]
+    counts = Counter(kind for _, kind in single)
+    kept = sorted(counts, key=lambda kind: (-counts[kind], kind))[:2]
+    expected, seen = [], set()
+    for text, kinds in documents:
+        if text not in seen and len(kinds) == 1 and kinds <= set(kept):
+            expected.append(["train", text, *kinds])
+        seen.add(text)
+    topics = {"train": [(text, sorted(kinds)) for text, kinds in documents], "test": [("z", [])]}
+    if set(kept) != {"cat", "dog"} or {kind for *_, kind in expected} != {"cat", "dog"}:
+        return  # the task's two labels are cat and dog
+    rows, _ = reuters(tmp_path_factory.mktemp("reuters"), topics, True)
+    assert rows == expected
 
 
 def test_binary_variant(tmp_path):

@@ -1,7 +1,7 @@
 """From raw rows to one table: columns picked, rows filtered, labels named, noise read.
 
-What a task file says is done in this order: columns are picked, labels read, rows filtered,
-labels named, empty texts refused or dropped, repeats dropped.
+What a task file says is done in this order: columns are picked, repeats found among all documents,
+labels read, rows filtered and repeats dropped, labels named, empty texts refused or dropped.
 """
 
 from collections import Counter
@@ -28,9 +28,6 @@ def normalise(raw: dict[str, pd.DataFrame], task: Task) -> tuple[pd.DataFrame, d
         frame = _natural_noise(frame, task, dropped)
     frame = _binarise(frame, task, dropped)
     frame = _without_empty(frame, task, dropped)
-    if task.get("filters", {}).get("drop_repeats"):
-        repeated = frame.duplicated(text_columns(task))
-        frame = _drop(frame, repeated, "repeated text", dropped)
     return frame.drop(columns=[ROW]).reset_index(drop=True), dropped
 
 
@@ -128,21 +125,40 @@ def _drop(frame: pd.DataFrame, gone: pd.Series, why: str, dropped: dict[str, int
 def _filter(frame: pd.DataFrame, task: Task, dropped: dict[str, int]) -> pd.DataFrame:
     """Apply the filters that look at labels; afterwards label holds label names."""
     filters = task.get("filters", {})
+    # Before any row is left out: a copy of an earlier document goes, whatever that one's label.
+    repeated = _repeats(frame, task) if filters.get("drop_repeats") else None
     if "label_from_score" in task:
         frame = _drop(frame, frame["label"].isna(), "score near zero", dropped)
     if filters.get("single_label"):
-        several = frame["label"].map(lambda value: _is_list(value) and len(value) != 1)
-        frame = _drop(frame, several, "not exactly one label", dropped)
-        frame = frame.assign(label=frame["label"].map(lambda v: v[0] if _is_list(v) else v))
+        topics = frame["label"].map(_topics)
+        frame = _drop(frame, topics.map(len) != 1, "not exactly one label", dropped)
+        frame = frame.assign(label=topics.map(lambda names: names[0] if names else None))
     frame = frame.assign(label=frame["label"].map(as_text))
     unwanted = [as_text(value) for value in filters.get("drop_labels", [])]
     frame = _drop(frame, frame["label"].isin(unwanted), "label left out", dropped)
     if "commonest" in filters:
+        # Repeats count here, so that they are dropped only afterwards.
         counts = Counter(frame.loc[frame["split"] != "heldout", "label"])
         # Ties are broken by name, so that the choice does not hang on the order of rows.
         kept = sorted(counts, key=lambda name: (-counts[name], name))[: filters["commonest"]]
         frame = _drop(frame, ~frame["label"].isin(kept), "label not among the commonest", dropped)
+    if repeated is not None:
+        frame = _drop(frame, repeated[frame.index], "repeated text", dropped)
     return frame.assign(label=_named(frame["label"], frame[ROW], task, "label"))
+
+
+def _repeats(frame: pd.DataFrame, task: Task) -> pd.Series:
+    """Which rows have the texts of an earlier row of any split; empty texts are no copies."""
+    texts = frame[text_columns(task)]
+    empty = texts.apply(lambda column: column.str.strip() == "").any(axis=1)
+    return texts.duplicated() & ~empty
+
+
+def _topics(value: Any) -> list[Any]:
+    """The labels of one document: a list, or one text with `|` between them; none if empty."""
+    if _is_list(value):
+        return list(value)
+    return [name for name in map(str.strip, as_text(value).split("|")) if name]
 
 
 def _is_list(value: Any) -> bool:
