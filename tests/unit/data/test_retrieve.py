@@ -70,7 +70,8 @@ def test_missing_column_lists_those_there(tmp_path):
 def test_unknown_label_names_row_value_and_remedy(tmp_path):
     refuse(
         tmp_path,
-        r"train\.csv row 3: label 'cow' is not among the labels of task animals \(cat, dog\)"
+        r"label 'cow' \(\S*train\.csv line 4\) is not among the labels of task animals "
+        r"\('cat', 'dog'\)"
         r".*label_values.*drop_labels",
         train=ROWS + "moos,cow\n",
     )
@@ -94,10 +95,10 @@ def run_jsonl(tmp_path, *rows, **keys):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (["two", "parts"], r"train.jsonl row 3: column 'text' holds \['two', 'parts'\], a list"),
-        ({"a": 1}, r"row 3: .* a dict and not a text. Join"),
-        ([], r"row 3: .* a list"),
-        ("ha\ud83d", r"row 3: .* '\\ud83d' at character 3, half of a character .* Remove it"),
+        (["two", "parts"], r"train.jsonl line 3: column 'text' holds \['two', 'parts'\], a list"),
+        ({"a": 1}, r"line 3: .* a dict and not a text. Join"),
+        ([], r"line 3: .* a list"),
+        ("ha\ud83d", r"line 3: .* '\\ud83d' at character 3, half of a character .* Remove it"),
     ],
 )
 def test_what_is_no_text_is_refused_with_its_row(tmp_path, text, words):
@@ -118,7 +119,9 @@ def test_a_null_label_is_no_label(tmp_path):
     frame = run_jsonl(tmp_path, named, **keys)
     assert frame["label"].tolist()[2] == "None"
     for value in (None, float("nan")):
-        with pytest.raises(MemlocError, match=r"row 4: label '' \(none\) is not among .*None"):
+        with pytest.raises(
+            MemlocError, match=r"label '' \(none\) \(\S* line 4\) is not among .*None"
+        ):
             run_jsonl(tmp_path, named, {"text": "?", "kind": value}, **keys)
     dropped = run_jsonl(
         tmp_path, named, {"text": "?", "kind": None}, filters={"drop_labels": [""]}, **keys
@@ -134,7 +137,7 @@ def test_dropped_labels(tmp_path):
 
 
 def test_empty_texts_are_an_error_that_names_rows(tmp_path):
-    refuse(tmp_path, r"train\.csv row 3, .*train\.csv row 4: empty text \(2 rows.*drop_empty: true",
+    refuse(tmp_path, r"train\.csv lines 4, 5: empty text \(2 rows.*drop_empty: true",
            train=ROWS + ",cat\n   ,dog\n")  # fmt: skip
 
 
@@ -145,7 +148,7 @@ def test_empty_texts_are_dropped_on_request_and_counted(tmp_path):
 
 
 def test_many_bad_rows_are_counted_not_listed(tmp_path):
-    refuse(tmp_path, "row 12 and 20 more: empty text", train=ROWS + ",cat\n" * 30)
+    refuse(tmp_path, r"lines 4, .* 13 and 20 more: empty text", train=ROWS + ",cat\n" * 30)
 
 
 def test_repeats_are_dropped_across_splits(tmp_path):
@@ -177,7 +180,12 @@ def test_score_to_label(tmp_path):
         "a": "cat", "b": "dog", "e": "dog"
     }  # fmt: skip
     assert manifest["rows_dropped"] == {"score near zero": 6}
-    refuse(tmp_path, "row 1: kind is 'x', not a number", spec=spec, train="text,kind\na,x\n")
+    refuse(
+        tmp_path,
+        r"kind is not a finite number: 'x' \(\S*train.csv line 2\)",
+        spec=spec,
+        train="text,kind\na,x\n",
+    )
 
 
 TOPICS = {
@@ -230,7 +238,7 @@ def test_the_commonest_topics_are_counted_with_repeats(tmp_path):
         "train": [(text, [kind]) for text, kind in documents + copies],
         "test": [("g", ["cat"])],
     }
-    with pytest.raises(MemlocError, match="'cow' is not among the labels"):
+    with pytest.raises(MemlocError, match=r"'cow' \(.*\) is not among the labels"):
         reuters(tmp_path, topics, False)
     topics["train"] = topics["train"][:-2]
     assert {kind for _, _, kind in reuters(tmp_path, topics, False)[0]} == {"cat", "dog"}
@@ -337,10 +345,10 @@ def test_held_out_rows_get_true_labels_or_go(tmp_path):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("howls,cat,maybe,\n", "row 3: bad is 'maybe'.*true or false"),
-        ("howls,cat,yes,cat\n", "row 3: marked noisy, but the corrected label equals"),
-        ("howls,cat,no,dog\n", "row 3: not marked noisy, but the corrected label differs"),
-        ("howls,cat,yes,cow\n", "row 3: corrected label 'cow' is not among"),
+        ("howls,cat,maybe,\n", r"bad is 'maybe' \(\S* line 4\).*true or false"),
+        ("howls,cat,yes,cat\n", "line 4: marked noisy, but the corrected label equals"),
+        ("howls,cat,no,dog\n", "line 4: not marked noisy, but the corrected label differs"),
+        ("howls,cat,yes,cow\n", r"corrected label 'cow' \(\S* line 4\) is not among"),
     ],
 )
 def test_contradictory_noise_is_refused(tmp_path, row, words):

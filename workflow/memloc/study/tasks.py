@@ -7,6 +7,7 @@ be imported here.
 import difflib
 import functools
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ Task = dict[str, Any]
 
 SCHEMA = Path(__file__).with_name("task.schema.yaml")
 BINARY = "-binary"
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})\.0+")  # a whole number written as a float
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
 
 
@@ -126,14 +128,15 @@ def text_columns(task: Task) -> list[str]:
 def as_text(value: Any) -> str:
     """A raw label as text, so that one mapping serves all formats.
 
-    0, "0" and 0.0 are one label, as are true, "true" and "True". A missing value (null, nan) is
-    the empty text, like an empty cell, and never the word "None".
+    0, "0", 0.0 and "0.0" (as pandas writes classes when one is missing) are one label, as are true,
+    "true" and "True". A missing value (null, nan) is the empty text, like an empty cell, and never
+    the word "None".
     """
     if value is None or value != value:
         return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     text = str(value).strip()
+    if WHOLE.fullmatch(text):
+        text = str(int(text.partition(".")[0]))
     return text.lower() if text.lower() in ("true", "false") else text
 
 
@@ -268,6 +271,13 @@ def _check_labels(task: Task, file: Path) -> None:
                     f"{', '.join(labels)}. Correct the name or add it to labels."
                 )
     seen: dict[str, str] = {}
+    for name in labels:
+        if seen.setdefault(as_text(name), name) != name:
+            raise MemlocError(
+                f"{file}: labels {seen[as_text(name)]!r} and {name!r} are read as one. Rename one "
+                "of them, and give its raw values under label_values."
+            )
+    seen = {}
     for name, values in task.get("label_values", {}).items():
         for value in map(as_text, values):
             if seen.setdefault(value, name) != name:
