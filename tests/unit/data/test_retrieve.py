@@ -313,6 +313,91 @@ def test_pinned_hashes(tmp_path):
     refuse(tmp_path, r"source\.sha256\.train is 000", spec=changed(source=source))
 
 
+SCORES = changed(
+    columns={"text": ["text"]},
+    label_from_score={"column": "kind", "least": 0.5, "negative": "cat", "positive": "dog"},
+)
+
+
+@pytest.mark.parametrize(
+    "score", ["nan", "NaN", "inf", "-inf", "Infinity", "1e999", "", "x", "1,5"]
+)
+def test_scores_that_are_no_finite_numbers_are_told_with_their_rows(tmp_path, score):
+    data = f'text,kind\na,-1\nb,"{score}"\nc,1\nd,"{score}"\n'
+    with pytest.raises(MemlocError) as caught:
+        run(tmp_path, SCORES, train=data, test="text,kind\na,-1\nc,1\n")
+    value = repr(score) if score else "'' (none)"
+    assert f"kind is not a finite number: {value} ({tmp_path}/train.csv lines 3, 5)" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), None, "nan"])
+def test_scores_of_typed_files_too(tmp_path, score):
+    keys = {key: SCORES[key] for key in ("columns", "label_from_score")}
+    good = [{"text": "a", "kind": -1}, {"text": "b", "kind": 1}]
+    write(tmp_path, changed(source={"files": {"train": "a.jsonl"}}, **keys,
+                            split={"all": "train", "share": 0.5}),
+          a_jsonl=lines(*good, {"text": "c", "kind": score}))  # fmt: skip
+    task, paths = load(tmp_path)
+    with pytest.raises(MemlocError, match=r"not a finite number: .* line 3"):
+        retrieve(task, paths, tmp_path / "out.parquet", tmp_path / "out.json")
+
+
+@pytest.mark.parametrize("one", ["1.0", "1", "1.00", " 1.0 "])
+@pytest.mark.parametrize("zero", ["0.0", "-0.0", "0"])
+def test_classes_written_as_floats(tmp_path, zero, one):
+    """As pandas writes whole numbers when one of them is missing."""
+    spec = changed(label_values={"cat": [0], "dog": [1]}, filters={"drop_labels": ["2"]})
+    data = f"text,kind\npurrs,{zero}\nbarks,{one}\nmoos,2.0\n"
+    frame, _ = run(tmp_path, spec, train=data, test=data)
+    assert frame["label"].tolist() == ["cat", "dog"] * 2
+    refuse(tmp_path, r"label '1\.5' \(\S* line 3\)", spec=spec, train=data.replace(one, "1.5"))
+
+
+def test_pandas_own_floats(tmp_path):
+    table = pd.DataFrame({"text": ["purrs", "barks", "?"], "kind": [0, 1, None]})
+    table.to_csv(tmp_path / "train.csv", index=False)
+    table.to_parquet(tmp_path / "test.parquet")
+    source = {"files": {"train": "train.csv", "test": "test.parquet"}}
+    spec = {"label_values": {"cat": [0], "dog": [1]}, "filters": {"drop_labels": [""]}}
+    write(tmp_path, changed(source=source, **spec))
+    task, paths = load(tmp_path)
+    retrieve(task, paths, tmp_path / "out.parquet", tmp_path / "out.json")
+    assert pd.read_parquet(tmp_path / "out.parquet")["label"].tolist() == ["cat", "dog"] * 2
+
+
+def test_all_bad_rows_of_a_file_are_told_at_once_by_value(tmp_path):
+    train = ROWS + "moos,cow\noinks,pig\n,cat\nmoos,cow\nneighs,\n"
+    with pytest.raises(MemlocError) as caught:
+        run(tmp_path, train=train, test=ROWS + "moos,cow\n")
+    said, at = str(caught.value), str(tmp_path)
+    assert f"'cow' ({at}/train.csv lines 4, 7, {at}/test.csv line 4)" in said
+    assert f"'pig' ({at}/train.csv line 5)" in said
+    assert f"'' (none) ({at}/train.csv line 8)" in said
+    assert f"Also: {at}/train.csv line 6: empty text (1 rows" in said
+
+
+def test_very_many_bad_values_are_bounded(tmp_path):
+    rows = "".join(f"text {i},{i} {'long ' * 99}\n" for i in range(999))
+    with pytest.raises(MemlocError) as caught:
+        run(tmp_path, train=ROWS + rows)
+    assert len(str(caught.value)) < 2500
+    assert "other values" in str(caught.value)
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_wholly_empty_rows_are_dropped_on_request(tmp_path, scores):
+    spec = {**(SCORES if scores else SPEC), "drop_empty": True}
+    cat, dog = ("-1", "1") if scores else ("cat", "dog")
+    data = f"text,kind\npurrs,{cat}\n,\n  , \n\nbarks,{dog}\n,{dog}\n"
+    frame, manifest = run(tmp_path, spec, train=data, test=data)
+    assert frame["text"].tolist() == ["purrs", "barks"] * 2
+    assert manifest["rows_dropped"] == {"empty row": 4, "empty text": 2}
+    refuse(tmp_path, r"lines 3, 4\b.*Also: .*train\.csv lines? .*7, .*: empty text",
+           spec=spec | {"drop_empty": False}, train=data, test=data)  # fmt: skip
+
+
 # --- natural noise -------------------------------------------------------------------------
 
 NOISY = changed(columns={"text": ["text"], "label": "kind", "noisy": "bad", "corrected": "true"})

@@ -29,10 +29,10 @@ def normalise(raw: dict[str, pd.DataFrame], task: Task) -> tuple[pd.DataFrame, d
     faults: list[str] = []
     names = ("all",) if "all" in task["split"] else ("train", "heldout")
     parts = [
-        _pick(_with_content(part, task, dropped), task, name, faults)
+        _pick(_with_content(part, task, dropped), task, name)
         for name, part in zip(names, raw.values(), strict=True)
     ]
-    frame = pd.concat(parts, ignore_index=True)
+    frame = _read(pd.concat(parts, ignore_index=True), task, faults)
     frame = _filter(frame, task, dropped, faults)
     if "noisy" in task["columns"]:
         frame = _natural_noise(frame, task, dropped, faults)
@@ -46,32 +46,39 @@ def _with_content(raw: pd.DataFrame, task: Task, dropped: dict[str, int]) -> pd.
     """With `drop_empty`, rows that have neither texts nor a label or score are left out."""
     if not task.get("drop_empty", False):
         return raw
-    columns = task["columns"]
-    label = columns["label"] if "label" in columns else task["label_from_score"]["column"]
     empty = pd.Series(True, index=raw.index)
-    for name in [*columns["text"], label]:
+    for name in [*task["columns"]["text"], _label_column(task)]:
         empty &= _column(raw, name).map(as_text) == ""
     return _drop(raw, empty, "empty row", dropped)
 
 
-def _pick(raw: pd.DataFrame, task: Task, split: str, faults: list[str]) -> pd.DataFrame:
-    """The columns we use under our names: split, texts, label (raw), noise, ROW."""
+def _pick(raw: pd.DataFrame, task: Task, split: str) -> pd.DataFrame:
+    """The columns we use under our names, all raw: split, texts, label (or score), noise, ROW."""
     columns = task["columns"]
     texts = {
-        name: _as_texts(raw, column, faults)
+        name: _column(raw, column)
         for name, column in zip(text_columns(task), columns["text"], strict=True)
     }
     frame = pd.DataFrame({"split": split} | texts, index=raw.index, dtype=object)
-    if "label_from_score" in task:
-        frame["label"] = _signs(raw, task["label_from_score"], faults)
-    else:
-        frame["label"] = _column(raw, columns["label"])
+    frame["label"] = _column(raw, _label_column(task))
     if "noisy" in columns:
         frame["noisy"] = _column(raw, columns["noisy"])
         if "corrected" in columns:
             frame["original_label"] = _column(raw, columns["corrected"])
     frame[ROW] = raw[ROW]
     return frame
+
+
+def _label_column(task: Task) -> str:
+    return str(task["columns"].get("label") or task["label_from_score"]["column"])
+
+
+def _read(frame: pd.DataFrame, task: Task, faults: list[str]) -> pd.DataFrame:
+    """Texts as texts, and labels of scores."""
+    read = {name: _as_texts(frame, name, faults) for name in text_columns(task)}
+    if "label_from_score" in task:
+        read["label"] = _signs(frame, task["label_from_score"], faults)
+    return frame.assign(**{name: pd.Series(read[name], frame.index, object) for name in read})
 
 
 def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
@@ -85,10 +92,10 @@ def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
     )
 
 
-def _as_texts(raw: pd.DataFrame, wish: str, faults: list[str]) -> list[str]:
+def _as_texts(frame: pd.DataFrame, name: str, faults: list[str]) -> list[str]:
     """A text column's values as texts; a missing one is empty."""
     texts, others, halves = [], [], []
-    for value, row in zip(_column(raw, wish), raw[ROW], strict=True):
+    for value, row in zip(frame[name], frame[ROW], strict=True):
         text = UNREAD
         if isinstance(value, list | tuple | dict | bytes):
             others.append((f"{shortly(value)}, a {type(value).__name__}", row))
@@ -101,13 +108,13 @@ def _as_texts(raw: pd.DataFrame, wish: str, faults: list[str]) -> list[str]:
         texts.append(text)
     if others:
         faults.append(
-            f"{places(row for _, row in others)}: column {wish!r} holds {others[0][0]} and not a "
+            f"{places(row for _, row in others)}: column {name!r} holds {others[0][0]} and not a "
             "text. Join its parts to one text in the file, or name another column under "
             "columns.text."
         )
     if halves:
         faults.append(
-            f"{places(row for _, row in halves)}: column {wish!r} holds {halves[0][0]}. Remove it, "
+            f"{places(row for _, row in halves)}: column {name!r} holds {halves[0][0]}. Remove it, "
             "or write the file anew from its source as UTF-8."
         )
     return texts
@@ -123,12 +130,12 @@ def _half_character(text: str) -> str | None:
     return None
 
 
-def _signs(raw: pd.DataFrame, rule: dict[str, Any], faults: list[str]) -> list[str | None]:
+def _signs(frame: pd.DataFrame, rule: dict[str, Any], faults: list[str]) -> list[str | None]:
     """Label of each row's score; None where the score is too near zero to tell."""
     least = rule.get("least", 0)
     signs: list[str | None] = []
-    odd = []
-    for value, row in zip(_column(raw, rule["column"]), raw[ROW], strict=True):
+    odd: list[tuple[Any, str]] = []
+    for value, row in zip(frame["label"], frame[ROW], strict=True):
         score = _finite(value)
         if score is None:
             odd.append((as_text(value) and value, row))
@@ -153,7 +160,7 @@ def _finite(value: Any) -> float | None:
 
 def _drop(frame: pd.DataFrame, gone: pd.Series, why: str, dropped: dict[str, int]) -> pd.DataFrame:
     if gone.any():
-        dropped[why] = int(gone.sum())
+        dropped[why] = dropped.get(why, 0) + int(gone.sum())
     return frame[~gone]
 
 
