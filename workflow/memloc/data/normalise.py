@@ -75,7 +75,9 @@ def _label_column(task: Task) -> str:
 
 def _read(frame: pd.DataFrame, task: Task, faults: list[str]) -> pd.DataFrame:
     """Texts as texts, and labels of scores."""
-    read = {name: _as_texts(frame, name, faults) for name in text_columns(task)}
+    read: dict[str, list[Any]] = {
+        name: _as_texts(frame, name, faults) for name in text_columns(task)
+    }
     if "label_from_score" in task:
         read["label"] = _signs(frame, task["label_from_score"], faults)
     return frame.assign(**{name: pd.Series(read[name], frame.index, object) for name in read})

@@ -15,7 +15,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, shortly
 from memloc.store.columns import RESERVED
 from memloc.store.provenance import sha256
 from memloc.study.schema_errors import Fault, explain
@@ -25,7 +25,16 @@ Task = dict[str, Any]
 SCHEMA = Path(__file__).with_name("task.schema.yaml")
 BINARY = "-binary"
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})\.0+")  # a whole number written as a float
-FORMATS = ("tsv", "csv", "jsonl", "parquet")
+FORMATS = ("tsv", "csv", "jsonl", "json", "parquet", "arrow")
+PACKED = ("", ".gz", ".bz2", ".xz")
+# What a source may be, and the further keys that make sense with it.
+KINDS = {
+    "folder": {"sha256"},
+    "dataset": {"config", "revision", "sha256", "encoding", "quoting", "header"},
+    "hub": {"files", "revision", "sha256", "format", "header", "quoting", "encoding"},
+    "package": {"files", "sdist", "sha256", "format", "header", "quoting", "encoding"},
+    "files": {"sha256", "format", "header", "quoting", "encoding"},
+}
 
 
 def load_task(
@@ -67,35 +76,40 @@ def task_params(task: Task) -> Task:
     kept = {key: value for key, value in task.items() if key not in left_out}
     if is_local(task):
         # Content decides, not location: moving a mirror re-runs nothing.
-        kept["source"] = {key: value for key, value in task["source"].items() if key != "files"}
-        kept["source"]["files"] = {
-            split: [_name_only(file) for file in files]
-            for split, files in task["source"]["files"].items()
-        }
+        kept["source"] = dict(task["source"])
+        if "folder" in kept["source"]:
+            kept["source"]["folder"] = Path(kept["source"]["folder"]).name
+        else:
+            kept["source"]["files"] = {
+                split: [_name_only(file) for file in files]
+                for split, files in task["source"]["files"].items()
+            }
         kept["source"]["content"] = local_hashes(task)
     return _sorted(kept)
 
 
 def is_local(task: Task) -> bool:
     """Whether the rows come from files of this machine."""
-    return "hub" not in task["source"] and "package" not in task["source"]
+    return not {"hub", "package", "dataset"} & set(task["source"])
 
 
 def source_files(task: Task) -> list[tuple[str, str]]:
-    """(split, file) of a task's source, sorted by split, so that the task file's order is free."""
+    """(split, file) of a source's files, sorted by split, so that the task file's order is free."""
     files = task["source"]["files"]
     return [(split, file) for split in sorted(files) for file in files[split]]
 
 
 def local_files(task: Task) -> list[str]:
-    """Paths of a local task's files, as rule inputs, in the order of `source_files`; else empty."""
+    """Paths of a local task's files (in the order of `source_files`) or folder, as rule inputs."""
     if not is_local(task):
         return []
-    paths = [Path(task["folder"], _outer(file)) for _, file in source_files(task)]
+    key = "folder" if "folder" in task["source"] else "files"
+    names = [task["source"]["folder"]] if key == "folder" else [f for _, f in source_files(task)]
+    paths = [Path(task["folder"], _outer(name)) for name in names]
     for path in paths:
         if not path.exists():
             raise MemlocError(
-                f"{task['file']}: source.files names {path}, which does not exist. "
+                f"{task['file']}: source.{key} names {path}, which does not exist. "
                 "Correct the path; it is relative to the folder of the task file."
             )
     return [str(path) for path in paths]
@@ -103,7 +117,7 @@ def local_files(task: Task) -> list[str]:
 
 def local_hashes(task: Task) -> list[str]:
     """SHA-256 of each local file, in order: a changed CSV changes the params of its rule."""
-    return [_hash(path, *_stamp(path)) for path in local_files(task)]
+    return [_hash(path) for path in local_files(task)]
 
 
 def splits_needed(task: Task) -> list[str]:
@@ -184,7 +198,7 @@ def _parse(file: Path) -> Task:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise MemlocError(f"{file}: not readable as YAML: {error}. Mend the line named.") from error
     if not isinstance(content, dict):
-        raise MemlocError(f"{file}: must hold `key: value` lines, but holds {content!r}.")
+        raise MemlocError(f"{file}: must hold `key: value` lines, but holds {shortly(content)}.")
     return content
 
 
@@ -201,11 +215,12 @@ def _check(task: Task, file: Path) -> None:
     if said is not None:
         raise MemlocError(f"{file}: {said}.")
     source = task["source"]
-    source["files"] = {
-        split: [files] if isinstance(files, str) else list(files)
-        for split, files in source["files"].items()
-    }
-    if "hub" in source:
+    if "files" in source:
+        source["files"] = {
+            split: [files] if isinstance(files, str) else list(files)
+            for split, files in source["files"].items()
+        }
+    if "hub" in source or "dataset" in source:
         source.setdefault("revision", "main")
     task["all_labels"] = list(task["labels"])
     for check in (_check_source, _check_columns, _check_labels):
@@ -224,8 +239,27 @@ def _special(fault: Fault, key: str) -> str | None:
 
 def _check_source(task: Task, file: Path) -> None:
     source = task["source"]
-    if "hub" in source and "package" in source:
-        raise MemlocError(f"{file}: source has both `hub` and `package`. Keep one of them.")
+    kinds = [kind for kind in KINDS if kind in source]
+    if not kinds:
+        raise MemlocError(
+            f"{file}: source names no data. Give `files`, `folder`, `dataset`, `hub` with `files`, "
+            "or `package` with `files`."
+        )
+    odd = sorted(set(source) - KINDS[kinds[0]] - {kinds[0]})
+    if odd:
+        raise MemlocError(
+            f"{file}: source has both `{kinds[0]}` and {', '.join(f'`{key}`' for key in odd)}. "
+            f"Keep one of them; with `{kinds[0]}` go {', '.join(sorted(KINDS[kinds[0]]))}."
+        )
+    if kinds[0] in ("hub", "package") and "files" not in source:
+        raise MemlocError(f"{file}: source.{kinds[0]} needs source.files. Name a file per split.")
+    if kinds[0] != "package" and isinstance(source.get("sha256"), str):
+        raise MemlocError(
+            f"{file}: source.sha256 is one checksum, as of a package's archive. Give one per "
+            "split: {train: …}."
+        )
+    if "files" not in source:
+        return  # what splits there are is seen when the data are loaded
     for split in splits_needed(task):
         if split not in source["files"]:
             raise MemlocError(
@@ -316,11 +350,11 @@ def _redirect(task: Task, folder: Path) -> Task:
 
 
 def _one_file(place: Path, split: str) -> str:
-    endings = [f".{kind}{packed}" for kind in FORMATS for packed in ("", ".gz")]
+    endings = [f".{kind}{packed}" for kind in FORMATS for packed in PACKED]
     found = [f"{split}{ending}" for ending in endings if (place / f"{split}{ending}").is_file()]
     if len(found) == 1:
         return found[0]
-    wanted = f"{place}/{split}.(tsv|csv|jsonl|parquet)[.gz]"
+    wanted = f"{place}/{split}.({'|'.join(FORMATS)})[.gz|.bz2|.xz]"
     if found:
         raise MemlocError(f"tasks_dir: both {' and '.join(found)} in {place}. Keep one of them.")
     raise MemlocError(
@@ -343,12 +377,17 @@ def _stamp(path: str) -> tuple[int, int]:
     return facts.st_mtime_ns, facts.st_size
 
 
+def _hash(path: str) -> str:
+    if not Path(path).is_dir():
+        return _file_hash(path, *_stamp(path))
+    # A folder's own stamp says nothing of the files in it.
+    parts = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+    lines = (f"{Path(part).relative_to(path)} {_hash(part)}" for part in parts)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
 @functools.cache
-def _hash(path: str, _changed: int, _size: int) -> str:
-    if Path(path).is_dir():
-        parts = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-        lines = (f"{Path(part).relative_to(path)} {_hash(part, *_stamp(part))}" for part in parts)
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+def _file_hash(path: str, _changed: int, _size: int) -> str:
     return sha256(path)
 
 
