@@ -16,7 +16,8 @@ from memloc.data.readers import ROW
 from memloc.data.retrieve import retrieve
 from memloc.errors import MemlocError
 from memloc.store.files import read_json
-from memloc.study.tasks import load_task, local_files, task_params
+from memloc.study.sources import local_files
+from memloc.study.tasks import load_task, task_params
 from task_files import changed, write
 
 CLASSES = datasets.Features(

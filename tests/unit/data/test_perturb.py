@@ -292,6 +292,19 @@ def test_a_class_without_a_true_example_is_refused(tmp_path, corrected):
         run_file(tmp_path, frame, natural=True, labels=["a", "b", "c"])
 
 
+def test_a_class_with_few_true_examples_is_told(tmp_path, caplog):
+    frame = pd.concat([table({"a": 30, "b": 30}), natural("heldout")], ignore_index=True)
+    rows = frame.index[(frame["split"] == "train") & (frame["label"] == "b")]
+    frame["noisy"] = frame.index.isin(rows[:15])
+    frame["original_label"] = frame["label"].where(~frame["noisy"], None)
+    run_file(tmp_path, frame, natural=True)
+    assert "known to be truly" not in caplog.text
+    frame["noisy"] = frame.index.isin(rows[:26])
+    frame["original_label"] = frame["label"].where(~frame["noisy"], None)
+    run_file(tmp_path, frame, natural=True)
+    assert "class b has 30 training rows, but only 4 known to be truly of it" in caplog.text
+
+
 def test_describe_counts_labels():
     frame = perturb(assign_splits(whole({"a": 20, "b": 40}), None, 0), ["a", "b"], 0.15, 0, "t")
     facts = describe(frame, ["a", "b"])

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from memloc.errors import MemlocError
+from memloc.study.sources import local_files
 from memloc.study.tasks import (
     as_text,
     label_map,
     load_task,
-    local_files,
     task_names,
     task_params,
     text_columns,

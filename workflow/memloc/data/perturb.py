@@ -159,8 +159,10 @@ def perturb(
 
 def _own_noise(frame: pd.DataFrame, labels: list[str], task: str) -> pd.DataFrame:
     """The frame as it is, if every class has a true example, and some rows are noisy, not all."""
-    true = set(frame.loc[frame["split"] == "train", "original_label"].dropna())
-    lacking = [name for name in labels if name not in true]
+    train = frame[frame["split"] == "train"]
+    true = {name: int((train["original_label"] == name).sum()) for name in labels}
+    given = {name: int((train["label"] == name).sum()) for name in labels}
+    lacking = [name for name in labels if not true[name]]
     if lacking:
         raise MemlocError(
             f"task {task}: no training row is known to be truly {listed(lacking)}: all with that "
@@ -168,6 +170,13 @@ def _own_noise(frame: pd.DataFrame, labels: list[str], task: str) -> pd.DataFram
             "of it. Mark fewer rows, give corrections (columns.corrected), raise data.max_train, "
             "or leave the class out with filters.drop_labels."
         )
+    for name in labels:
+        if 2 * true[name] < given[name]:
+            logger.warning(
+                "%s: class %s has %d training rows, but only %d known to be truly of it: θ_O has "
+                "no other example of that class",
+                *(task, name, given[name], true[name]),
+            )
     noisy = frame["noisy"].sum()
     if noisy == 0 or noisy == (frame["split"] == "train").sum():
         raise MemlocError(

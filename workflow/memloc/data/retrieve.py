@@ -16,7 +16,8 @@ from memloc.errors import MemlocError
 from memloc.store.files import read_json, write_json
 from memloc.store.provenance import memloc_version, sha256
 from memloc.store.tables import write_task
-from memloc.study.tasks import Task, is_local, source_files, splits_needed
+from memloc.study.sources import is_local, source_files, splits_needed
+from memloc.study.tasks import Task
 
 logger = logging.getLogger(__name__)
 
