@@ -69,7 +69,7 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
                 return self._refuse(fault)
             if isinstance(fault, tuple):
                 return self._refuse(*fault[1:])
-            if self.path.startswith("/api/"):
+            if self.path.startswith("/api/datasets/"):
                 return self._tell(*self.path.partition("?")[0].split("/")[3:])
             repository, _, rest = self.path.partition("/resolve/")
             name = unquote(rest).split("/", 1)[-1] if "refs" not in rest else rest.split("/", 1)[1]

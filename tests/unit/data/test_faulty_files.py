@@ -47,6 +47,7 @@ def refused(path, words, source=None):
 COLUMNS = {
     "few labels": lambda i: ["yes", "no"][i % 2],
     "scores": lambda i: f"{(i * 37 % 100) / 100 - 0.5:.2f}",
+    "small scores": lambda i: repr((i * 37 % 100 - 50.5) * 10.0 ** -(i % 9)),
     "names": lambda i: f"train-{i}",
 }
 
@@ -72,6 +73,17 @@ def test_a_stray_quote_merges_no_rows(tmp_path, first, last, kind, label_first, 
     refused(path, rf"{name}: .* lines {first + 2} to {last + 2}: .*quoting: false.*quoting: true")
     assert len(read_file(path, {"quoting": False})) == 60
     assert len(read_file(path, {"quoting": True})) == 60 - (last - first)
+
+
+def test_a_merged_row_with_a_label_of_its_own(tmp_path):
+    """In a tsv, words like the labels are told, too: "w" occurs in the merged row alone."""
+    refused(put(tmp_path, "a.tsv", stray(3, 4, "few labels", False, "\t").replace(
+        "words 3\tno", "words 3\tw")), "lines 5 to 6")  # fmt: skip
+
+
+def test_a_line_of_text_may_begin_like_a_label(tmp_path):
+    rows = "".join(f'yes,"Dear {i},\nHowever, no\nThanks,\nme"\nno,short\n' for i in range(9))
+    assert len(read_file(put(tmp_path, "a.csv", f"label,text\n{rows}"), {})) == 18
 
 
 def test_all_merged_places_are_told_at_once(tmp_path):

@@ -169,7 +169,8 @@ def _refuse_merged(
     several = [record for record in records if record.last > record.first]
     if not several or width < 2:
         return
-    usual = [_usual([r.cells[i] for r in records if len(r.cells) == width]) for i in range(width)]
+    whole = [record.cells for record in records if len(record.cells) == width]
+    usual = [_usual([cells[i] for cells in whole], delimiter) for i in range(width)]
     merged = [r for r in several if _swallows(r, lines, delimiter, width, usual)]
     if merged:
         spans = [f"{record.first} to {record.last}" for record in merged]
@@ -204,17 +205,23 @@ def _swallows(
     return False
 
 
-def _usual(column: list[str]) -> Callable[[str], bool]:
-    """Whether a value looks like those of a column: one of its few, or words of the same shape."""
-    values = set(column)
-    if len(values) * 2 <= len(column):
+def _usual(column: list[str], delimiter: str) -> Callable[[str], bool]:
+    """Whether a value looks like those of a column: one of its few, or like all of them."""
+    values, shapes = set(column), {_shape(value) for value in set(column)}
+    few = len(values) * 2 <= len(column)
+    words = not any(not value or re.search(r"\s", value) for value in values)
+    if len(shapes) > 5 or not words:
+        return values.__contains__ if few else lambda value: False
+    # Lines of a text begin with "However," as a label might; they rarely hold a tab.
+    if few and delimiter == ",":
         return values.__contains__
-    shapes = {_shape(value) for value in values}
-    if len(shapes) > 5 or any(not value or re.search(r"\s", value) for value in values):
-        return lambda value: False
-    return lambda value: _shape(value) in shapes
+    return lambda value: value in values or _shape(value) in shapes
 
 
 def _shape(value: str) -> str:
-    """A value with its numbers and words made alike: ``train-17`` is ``a-0``."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
+    """A value with its numbers and words made alike: ``train-17`` is ``a-0``, and 0.5 is 0."""
+    try:
+        float(value)
+    except ValueError:
+        return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
+    return "0" if value == value.strip() else value
