@@ -34,7 +34,7 @@ from memloc.study.page import PagePlan
 from memloc.study.places import PAIR, SUBJECTS
 from memloc.study.study import Study
 from memloc.study.task_files import TaskFiles
-from memloc.study.tasks import local_files
+from memloc.study.sources import local_files
 from memloc.windows import parse_windows
 from predictions import Predictions
 from readable import Readable, readable

@@ -1,12 +1,13 @@
 """A stub of the hub on loopback: data-set files with commits and hashes, and faults on demand."""
 
 import hashlib
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 COMMIT = "1" * 40
 
@@ -21,6 +22,7 @@ class Hub:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.commit = COMMIT
+        self.lacking: set[str] = set()  # revisions that there are not
         self.faults: dict[str, list] = {"HEAD": [], "GET": []}
         self.asked: list[tuple[str, str, str | None]] = []
         self.endpoint = ""
@@ -67,6 +69,8 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
                 return self._refuse(fault)
             if isinstance(fault, tuple):
                 return self._refuse(*fault[1:])
+            if self.path.startswith("/api/datasets/"):
+                return self._tell(*self.path.partition("?")[0].split("/")[3:])
             repository, _, rest = self.path.partition("/resolve/")
             name = unquote(rest).split("/", 1)[-1] if "refs" not in rest else rest.split("/", 1)[1]
             if not repository.endswith("someone/data"):
@@ -74,6 +78,38 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
             if name not in hub.files:
                 return self._refuse(404, "EntryNotFound")
             return self._send(hub.files[name], body, cut=fault == "cut")
+
+        def do_POST(self) -> None:
+            """What is at some paths, as asked in a form or as JSON."""
+            hub.asked.append((self.command, self.path, None))
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            asked = json.loads(body) if body.startswith("{") else parse_qs(body)
+            found = [entry for entry in self._entries() if entry["path"] in asked["paths"]]
+            self._send(json.dumps(found).encode(), body=True, cut=False)
+
+        def _tell(self, owner: str, name: str, what: str, revision: str, *below: str) -> None:
+            """The state of the repository, or its files and folders."""
+            if (owner, name) != ("someone", "data"):
+                return self._refuse(404, "RepoNotFound")
+            if unquote(revision) in hub.lacking:
+                return self._refuse(404, "RevisionNotFound")
+            if what == "revision":
+                told = {"id": "someone/data", "sha": hub.commit, "private": False, "tags": []}
+                files = [{"rfilename": path} for path in hub.files]
+                told |= {"gated": False, "downloads": 0, "likes": 0, "siblings": files}
+                return self._send(json.dumps(told).encode(), body=True, cut=False)
+            start = "".join(f"{part}/" for part in below)
+            inside = [entry for entry in self._entries() if entry["path"].startswith(start)]
+            return self._send(json.dumps(inside).encode(), body=True, cut=False)
+
+        def _entries(self) -> list[dict]:
+            """All files and folders of the repository."""
+            parts = [path.split("/") for path in hub.files]
+            folders = {"/".join(part[:i]) for part in parts for i in range(1, len(part))}
+            entries: list[dict] = [{"type": "directory", "path": p, "oid": p} for p in folders]
+            for path, content in hub.files.items():
+                entries.append({"type": "file", "path": path, "oid": path, "size": len(content)})
+            return entries
 
         def _send(self, content: bytes, body: bool, cut: bool) -> None:
             start = 0

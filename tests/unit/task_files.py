@@ -6,7 +6,8 @@ from typing import Any
 
 import yaml
 
-from memloc.study.tasks import load_task, local_files, task_params
+from memloc.study.sources import local_files
+from memloc.study.tasks import load_task, task_params
 
 SPEC: dict[str, Any] = {
     "label": "Animals",

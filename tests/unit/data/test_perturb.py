@@ -275,6 +275,36 @@ def test_natural_noise_needs_both_kinds(tmp_path, value):
         run_file(tmp_path, frame, natural=True)
 
 
+@pytest.mark.parametrize("corrected", [False, True])
+def test_a_class_without_a_true_example_is_refused(tmp_path, corrected):
+    """θ_O would have no example of it; a correction towards it is one."""
+    frame = pd.concat([table({"a": 30, "b": 30, "c": 30}), natural("heldout")], ignore_index=True)
+    train = frame["split"] == "train"
+    bad = train & ((frame["label"] == "b") | (frame.index % 7 == 0))
+    frame["noisy"] = bad
+    frame["original_label"] = frame["label"].where(~bad, "b" if corrected else None)
+    frame.loc[bad & (frame["label"] == "b"), "original_label"] = None
+    if corrected:
+        out, _ = run_file(tmp_path, frame, natural=True, labels=["a", "b", "c"])
+        assert "b" in set(out.loc[out["noisy"], "original_label"])
+        return
+    with pytest.raises(MemlocError, match=r"truly 'b': .*θ_O.*columns\.corrected"):
+        run_file(tmp_path, frame, natural=True, labels=["a", "b", "c"])
+
+
+def test_a_class_with_few_true_examples_is_told(tmp_path, caplog):
+    frame = pd.concat([table({"a": 30, "b": 30}), natural("heldout")], ignore_index=True)
+    rows = frame.index[(frame["split"] == "train") & (frame["label"] == "b")]
+    frame["noisy"] = frame.index.isin(rows[:15])
+    frame["original_label"] = frame["label"].where(~frame["noisy"], None)
+    run_file(tmp_path, frame, natural=True)
+    assert "known to be truly" not in caplog.text
+    frame["noisy"] = frame.index.isin(rows[:26])
+    frame["original_label"] = frame["label"].where(~frame["noisy"], None)
+    run_file(tmp_path, frame, natural=True)
+    assert "class b has 30 training rows, but only 4 known to be truly of it" in caplog.text
+
+
 def test_describe_counts_labels():
     frame = perturb(assign_splits(whole({"a": 20, "b": 40}), None, 0), ["a", "b"], 0.15, 0, "t")
     facts = describe(frame, ["a", "b"])

@@ -78,7 +78,7 @@ def write(tmp_path, name, content):
 
 def test_rows_say_where_they_stand(tmp_path):
     frame = read_file(write(tmp_path, "a.csv", "text\nfirst\nsecond\n"), {})
-    assert list(frame[ROW]) == [f"{tmp_path}/a.csv row 1", f"{tmp_path}/a.csv row 2"]
+    assert list(frame[ROW]) == [f"{tmp_path}/a.csv line 2", f"{tmp_path}/a.csv line 3"]
 
 
 def test_spreadsheet_signature_is_no_part_of_the_first_name(tmp_path):
@@ -147,10 +147,10 @@ def test_missing_member_lists_what_there_is(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", "text,label\nx\n", r"a\.csv row 1: 1 cells where the header has 2.*Quote"),
-        ("a.csv", "text,label\nx,a\ny,b,c\n", r"row 2: 3 cells"),
+        ("a.csv", "text,label\nx\n", r"a\.csv line 2: 1 cells where the header has 2.*Quote"),
+        ("a.csv", "text,label\nx,a\ny,b,c\n", r"line 3: 3 cells"),
         ("a.csv", 'text,label\n"x,a\n', r"line 2.*quote.*quoting: false"),
-        ("a.csv", "text,text\nx,a\n", r"\['text'\] twice"),
+        ("a.csv", "text,text\nx,a\n", "'text' twice"),
         ("a.csv", "", "is empty"),
         ("a.csv", "text,label\n", "no rows"),
         ("a.csv", b"text\ncaf\xe9\n", r"not utf-8 \(byte 8.*source\.encoding"),
@@ -159,7 +159,7 @@ def test_missing_member_lists_what_there_is(tmp_path):
         ("a.parquet", parquet()[:-9], "not a whole parquet file"),
         ("a.csv.gz", gzip.compress(separated(","), mtime=0)[:-9], "cannot be read"),
         ("a.xlsx", "x", r"a\.xlsx: unknown kind of file.*source\.format"),
-        ("a.tab", "A\tB\nd\td\n\nx\n", "row 1: 1 cells"),
+        ("a.tab", "A\tB\nd\td\n\nx\n", "line 4: 1 cells"),
     ],
 )
 def test_bad_files_are_named_with_a_remedy(tmp_path, name, content, words):

@@ -1,12 +1,15 @@
 """Retrieval: mapping, filters, natural noise, guards and manifest, on made-up rows."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memloc.data import hub
 from memloc.data.retrieve import retrieve
@@ -67,7 +70,8 @@ def test_missing_column_lists_those_there(tmp_path):
 def test_unknown_label_names_row_value_and_remedy(tmp_path):
     refuse(
         tmp_path,
-        r"train\.csv row 3: label 'cow' is not among the labels of task animals \(cat, dog\)"
+        r"label 'cow' \(\S*train\.csv line 4\) is not among the labels of task animals "
+        r"\('cat', 'dog'\)"
         r".*label_values.*drop_labels",
         train=ROWS + "moos,cow\n",
     )
@@ -91,10 +95,10 @@ def run_jsonl(tmp_path, *rows, **keys):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (["two", "parts"], r"train.jsonl row 3: column 'text' holds \['two', 'parts'\], a list"),
-        ({"a": 1}, r"row 3: .* a dict and not a text. Join"),
-        ([], r"row 3: .* a list"),
-        ("ha\ud83d", r"row 3: .* '\\ud83d' at character 3, half of a character .* Remove it"),
+        (["two", "parts"], r"train.jsonl line 3: column 'text' holds \['two', 'parts'\], a list"),
+        ({"a": 1}, r"line 3: .* a dict and not a text. Join"),
+        ([], r"line 3: .* a list"),
+        ("ha\ud83d", r"line 3: .* '\\ud83d' at character 3, half of a character .* Remove it"),
     ],
 )
 def test_what_is_no_text_is_refused_with_its_row(tmp_path, text, words):
@@ -115,7 +119,9 @@ def test_a_null_label_is_no_label(tmp_path):
     frame = run_jsonl(tmp_path, named, **keys)
     assert frame["label"].tolist()[2] == "None"
     for value in (None, float("nan")):
-        with pytest.raises(MemlocError, match=r"row 4: label '' \(none\) is not among .*None"):
+        with pytest.raises(
+            MemlocError, match=r"label '' \(none\) \(\S* line 4\) is not among .*None"
+        ):
             run_jsonl(tmp_path, named, {"text": "?", "kind": value}, **keys)
     dropped = run_jsonl(
         tmp_path, named, {"text": "?", "kind": None}, filters={"drop_labels": [""]}, **keys
@@ -131,7 +137,7 @@ def test_dropped_labels(tmp_path):
 
 
 def test_empty_texts_are_an_error_that_names_rows(tmp_path):
-    refuse(tmp_path, r"train\.csv row 3, .*train\.csv row 4: empty text \(2 rows.*drop_empty: true",
+    refuse(tmp_path, r"train\.csv lines 4, 5: empty text \(2 rows.*drop_empty: true",
            train=ROWS + ",cat\n   ,dog\n")  # fmt: skip
 
 
@@ -142,7 +148,7 @@ def test_empty_texts_are_dropped_on_request_and_counted(tmp_path):
 
 
 def test_many_bad_rows_are_counted_not_listed(tmp_path):
-    refuse(tmp_path, "row 12 and 20 more: empty text", train=ROWS + ",cat\n" * 30)
+    refuse(tmp_path, r"lines 4, .* 13 and 20 more: empty text", train=ROWS + ",cat\n" * 30)
 
 
 def test_repeats_are_dropped_across_splits(tmp_path):
@@ -174,33 +180,93 @@ def test_score_to_label(tmp_path):
         "a": "cat", "b": "dog", "e": "dog"
     }  # fmt: skip
     assert manifest["rows_dropped"] == {"score near zero": 6}
-    refuse(tmp_path, "row 1: kind is 'x', not a number", spec=spec, train="text,kind\na,x\n")
-
-
-def test_reuters_rules_on_lists_of_topics(tmp_path):
-    spec = changed(
-        source={"files": {"train": "train.parquet", "test": "test.parquet"}},
-        filters={"single_label": True, "commonest": 2, "drop_repeats": True},
-        drop_empty=True,
+    refuse(
+        tmp_path,
+        r"kind is not a finite number: 'x' \(\S*train.csv line 2\)",
+        spec=spec,
+        train="text,kind\na,x\n",
     )
-    write(tmp_path, spec)
-    tables = {
-        # One list of topics each: kept, kept, several, a repeat, none, empty text, too rare.
-        "train": (
-            ["a", "b", "c", "a", "d", "", "e", "b"],
-            [["cat"], ["dog"], ["cat", "dog"], ["cat"], [], ["cat"], ["cow"], ["dog"]],
-        ),
-        # A repeat of a training text, a new text, a rare one.
-        "test": (["a", "f", "g"], [["cat"], ["dog"], ["cow"]]),
-    }
-    for split, (texts, kinds) in tables.items():
-        pq.write_table(pa.table({"text": texts, "kind": kinds}), tmp_path / f"{split}.parquet")
+
+
+TOPICS = {
+    # text, topics: kept; kept; several; a repeat of a single one; none; empty; too rare; a repeat;
+    # a copy of one with several topics, of one without any, of a rare one; a second empty text.
+    "train": [
+        ("a", ["cat"]), ("b", ["dog"]), ("c", ["cat", "dog"]), ("a", ["cat"]), ("d", []),
+        ("", ["cat"]), ("e", ["cow"]), ("b", ["dog"]), ("c", ["cat"]), ("d", ["dog"]),
+        ("e", ["cat"]), ("", ["dog"]),
+    ],
+    # A repeat of a training text, a new text, a rare one, a copy of a topic-less training text.
+    "test": [("a", ["cat"]), ("f", ["dog"]), ("g", ["cow"]), ("d", ["cat"])],
+}  # fmt: skip
+
+
+def reuters(tmp_path, topics, joined, **filters):
+    """Retrieve documents with topics, given as lists or in one text; rows and manifest."""
+    filters = {"single_label": True, "commonest": 2, "drop_repeats": True} | filters
+    files = {"files": {"train": "train.parquet", "test": "test.parquet"}}
+    write(tmp_path, changed(source=files, filters=filters, drop_empty=True))
+    for split, rows in topics.items():
+        kinds = ["|".join(kinds) if joined else kinds for _, kinds in rows]
+        table = pa.table({"text": [text for text, _ in rows], "kind": kinds})
+        pq.write_table(table, tmp_path / f"{split}.parquet")
     task, files = load(tmp_path)
     retrieve(task, files, tmp_path / "out.parquet", tmp_path / "manifest.json")
     frame = pd.read_parquet(tmp_path / "out.parquet")
-    assert frame[["split", "text", "label"]].values.tolist() == [
-        ["train", "a", "cat"], ["train", "b", "dog"], ["heldout", "f", "dog"]
-    ]  # fmt: skip
+    return frame[["split", "text", "label"]].values.tolist(), json.loads(
+        (tmp_path / "manifest.json").read_text()
+    )
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_reuters_rules_on_topics_as_lists_and_in_one_text(tmp_path, joined):
+    rows, manifest = reuters(tmp_path, TOPICS, joined)
+    assert rows == [["train", "a", "cat"], ["train", "b", "dog"], ["heldout", "f", "dog"]]
+    assert manifest["rows_dropped"] == {
+        "not exactly one label": 2,
+        "label not among the commonest": 2,
+        "repeated text": 7,
+        "empty text": 2,
+    }
+
+
+def test_the_commonest_topics_are_counted_with_repeats(tmp_path):
+    """Cow has one document more than dog only with its copies."""
+    documents = [("a", "cat"), ("b", "cat"), ("c", "cat"), ("d", "dog"), ("e", "dog"), ("f", "cow")]
+    copies = [("f", "cow")] * 2
+    topics = {
+        "train": [(text, [kind]) for text, kind in documents + copies],
+        "test": [("g", ["cat"])],
+    }
+    with pytest.raises(MemlocError, match=r"'cow' \(.*\) is not among the labels"):
+        reuters(tmp_path, topics, False)
+    topics["train"] = topics["train"][:-2]
+    assert {kind for _, _, kind in reuters(tmp_path, topics, False)[0]} == {"cat", "dog"}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    documents=st.lists(
+        st.tuples(st.sampled_from("abcdefgh"), st.sets(st.sampled_from(["cat", "dog", "cow"]))),
+        max_size=30,
+    )
+)
+def test_reuters_rules_the_slow_way(tmp_path_factory, documents):
+    """Against a loop over documents in the order of the collection."""
+    documents = [("first", {"cat"}), ("second", {"dog"}), *documents]
+    single = [(text, *kinds) for text, kinds in documents if len(kinds) == 1]
+    counts = Counter(kind for _, kind in single)
+    kept = sorted(counts, key=lambda kind: (-counts[kind], kind))[:2]
+    expected, seen = [], set()
+    for text, kinds in documents:
+        if text not in seen and len(kinds) == 1 and kinds <= set(kept):
+            expected.append(["train", text, *kinds])
+        seen.add(text)
+    topics = {"train": [(text, sorted(kinds)) for text, kinds in documents], "test": [("z", [])]}
+    if set(kept) != {"cat", "dog"} or {kind for *_, kind in expected} != {"cat", "dog"}:
+        return  # the task's two labels are cat and dog
+    rows, _ = reuters(tmp_path_factory.mktemp("reuters"), topics, True)
+    assert rows == expected
 
 
 def test_binary_variant(tmp_path):
@@ -247,6 +313,91 @@ def test_pinned_hashes(tmp_path):
     refuse(tmp_path, r"source\.sha256\.train is 000", spec=changed(source=source))
 
 
+SCORES = changed(
+    columns={"text": ["text"]},
+    label_from_score={"column": "kind", "least": 0.5, "negative": "cat", "positive": "dog"},
+)
+
+
+@pytest.mark.parametrize(
+    "score", ["nan", "NaN", "inf", "-inf", "Infinity", "1e999", "", "x", "1,5"]
+)
+def test_scores_that_are_no_finite_numbers_are_told_with_their_rows(tmp_path, score):
+    data = f'text,kind\na,-1\nb,"{score}"\nc,1\nd,"{score}"\n'
+    with pytest.raises(MemlocError) as caught:
+        run(tmp_path, SCORES, train=data, test="text,kind\na,-1\nc,1\n")
+    value = repr(score) if score else "'' (none)"
+    assert f"kind is not a finite number: {value} ({tmp_path}/train.csv lines 3, 5)" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), None, "nan"])
+def test_scores_of_typed_files_too(tmp_path, score):
+    keys = {key: SCORES[key] for key in ("columns", "label_from_score")}
+    good = [{"text": "a", "kind": -1}, {"text": "b", "kind": 1}]
+    write(tmp_path, changed(source={"files": {"train": "a.jsonl"}}, **keys,
+                            split={"all": "train", "share": 0.5}),
+          a_jsonl=lines(*good, {"text": "c", "kind": score}))  # fmt: skip
+    task, paths = load(tmp_path)
+    with pytest.raises(MemlocError, match=r"not a finite number: .* line 3"):
+        retrieve(task, paths, tmp_path / "out.parquet", tmp_path / "out.json")
+
+
+@pytest.mark.parametrize("one", ["1.0", "1", "1.00", " 1.0 "])
+@pytest.mark.parametrize("zero", ["0.0", "-0.0", "0"])
+def test_classes_written_as_floats(tmp_path, zero, one):
+    """As pandas writes whole numbers when one of them is missing."""
+    spec = changed(label_values={"cat": [0], "dog": [1]}, filters={"drop_labels": ["2"]})
+    data = f"text,kind\npurrs,{zero}\nbarks,{one}\nmoos,2.0\n"
+    frame, _ = run(tmp_path, spec, train=data, test=data)
+    assert frame["label"].tolist() == ["cat", "dog"] * 2
+    refuse(tmp_path, r"label '1\.5' \(\S* line 3\)", spec=spec, train=data.replace(one, "1.5"))
+
+
+def test_pandas_own_floats(tmp_path):
+    table = pd.DataFrame({"text": ["purrs", "barks", "?"], "kind": [0, 1, None]})
+    table.to_csv(tmp_path / "train.csv", index=False)
+    table.to_parquet(tmp_path / "test.parquet")
+    source = {"files": {"train": "train.csv", "test": "test.parquet"}}
+    spec = {"label_values": {"cat": [0], "dog": [1]}, "filters": {"drop_labels": [""]}}
+    write(tmp_path, changed(source=source, **spec))
+    task, paths = load(tmp_path)
+    retrieve(task, paths, tmp_path / "out.parquet", tmp_path / "out.json")
+    assert pd.read_parquet(tmp_path / "out.parquet")["label"].tolist() == ["cat", "dog"] * 2
+
+
+def test_all_bad_rows_of_a_file_are_told_at_once_by_value(tmp_path):
+    train = ROWS + "moos,cow\noinks,pig\n,cat\nmoos,cow\nneighs,\n"
+    with pytest.raises(MemlocError) as caught:
+        run(tmp_path, train=train, test=ROWS + "moos,cow\n")
+    said, at = str(caught.value), str(tmp_path)
+    assert f"'cow' ({at}/train.csv lines 4, 7, {at}/test.csv line 4)" in said
+    assert f"'pig' ({at}/train.csv line 5)" in said
+    assert f"'' (none) ({at}/train.csv line 8)" in said
+    assert f"Also: {at}/train.csv line 6: empty text (1 rows" in said
+
+
+def test_very_many_bad_values_are_bounded(tmp_path):
+    rows = "".join(f"text {i},{i} {'long ' * 99}\n" for i in range(999))
+    with pytest.raises(MemlocError) as caught:
+        run(tmp_path, train=ROWS + rows)
+    assert len(str(caught.value)) < 2500
+    assert "other values" in str(caught.value)
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_wholly_empty_rows_are_dropped_on_request(tmp_path, scores):
+    spec = {**(SCORES if scores else SPEC), "drop_empty": True}
+    cat, dog = ("-1", "1") if scores else ("cat", "dog")
+    data = f"text,kind\npurrs,{cat}\n,\n  , \n\nbarks,{dog}\n,{dog}\n"
+    frame, manifest = run(tmp_path, spec, train=data, test=data)
+    assert frame["text"].tolist() == ["purrs", "barks"] * 2
+    assert manifest["rows_dropped"] == {"empty row": 4, "empty text": 2}
+    refuse(tmp_path, r"lines 3, 4\b.*Also: .*train\.csv lines? .*7, .*: empty text",
+           spec=spec | {"drop_empty": False}, train=data, test=data)  # fmt: skip
+
+
 # --- natural noise -------------------------------------------------------------------------
 
 NOISY = changed(columns={"text": ["text"], "label": "kind", "noisy": "bad", "corrected": "true"})
@@ -279,10 +430,10 @@ def test_held_out_rows_get_true_labels_or_go(tmp_path):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("howls,cat,maybe,\n", "row 3: bad is 'maybe'.*true or false"),
-        ("howls,cat,yes,cat\n", "row 3: marked noisy, but the corrected label equals"),
-        ("howls,cat,no,dog\n", "row 3: not marked noisy, but the corrected label differs"),
-        ("howls,cat,yes,cow\n", "row 3: corrected label 'cow' is not among"),
+        ("howls,cat,maybe,\n", r"bad is 'maybe' \(\S* line 4\).*true or false"),
+        ("howls,cat,yes,cat\n", "line 4: marked noisy, but the corrected label equals"),
+        ("howls,cat,no,dog\n", "line 4: not marked noisy, but the corrected label differs"),
+        ("howls,cat,yes,cow\n", r"corrected label 'cow' \(\S* line 4\) is not among"),
     ],
 )
 def test_contradictory_noise_is_refused(tmp_path, row, words):

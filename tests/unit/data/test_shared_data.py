@@ -9,7 +9,8 @@ import pytest
 
 from memloc.data.perturb import perturb_file
 from memloc.data.retrieve import retrieve
-from memloc.study.tasks import load_task, local_files, task_params
+from memloc.study.sources import local_files
+from memloc.study.tasks import load_task, task_params
 from shipped import ROOT, SHIPPED, TABLE_1
 
 MIRROR = Path(os.environ.get("MEMLOC_TASKS_DIR", ROOT.parent / "shared" / "data"))

@@ -5,12 +5,14 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from huggingface_hub import constants, hf_hub_download
 from huggingface_hub import errors as hub_errors
 
 from memloc.errors import MemlocError
 
+Answer = TypeVar("Answer")
 logger = logging.getLogger(__name__)
 ATTEMPTS = 3  # in each, the client itself asks about a file for some 20 s
 PAUSE = 2.0  # seconds before the second attempt; doubled for each further one
@@ -52,7 +54,7 @@ def fetch(
             )
 
         name = f"{repo}@{revision}: {file}"
-        paths.append(Path(_patiently(get, name, repo, attempts, pause, sleep)))
+        paths.append(Path(patiently(get, name, repo, attempts, pause, sleep)))
         commit = _commit(paths[-1])
     return paths, commit
 
@@ -69,15 +71,15 @@ def _commit(path: Path) -> str:
     return found.group(1)
 
 
-def _patiently(
-    get: Callable[[], str],
+def patiently(
+    get: Callable[[], Answer],
     name: str,
     repo: str,
     attempts: int,
     pause: float,
     sleep: Callable[[float], None],
-) -> str:
-    """Call `get` until it succeeds; what waiting can't mend stops at once.
+) -> Answer:
+    """Call `get` until it succeeds, and return its answer; what waiting can't mend stops at once.
 
     Repeated by hand, because the client gives up on a server error in place of a file's content,
     and on a connection that stays away for some seconds while it downloads.
@@ -86,9 +88,9 @@ def _patiently(
         try:
             return get()
         except Exception as error:
-            hopeless = _hopeless(error, name, repo)
-            if hopeless is not None:
-                raise hopeless from error
+            final = hopeless(error, name, repo)
+            if final is not None:
+                raise final from error
             if not _passing(error):
                 raise
             if attempt == attempts:
@@ -99,26 +101,20 @@ def _patiently(
     raise AssertionError("attempts must be at least 1")
 
 
-def _hopeless(error: Exception, name: str, repo: str) -> MemlocError | None:
+def hopeless(error: Exception, name: str, repo: str) -> MemlocError | None:
     """What to tell users of an error that no later attempt can mend; None for any other."""
     if isinstance(error, hub_errors.GatedRepoError):
-        return MemlocError(
-            f"{name}: the data set is gated. Accept its terms at "
-            f"{constants.ENDPOINT}/datasets/{repo} and set HF_TOKEN (or run `hf auth login`)."
-        )
+        return gated(name, repo)
     if isinstance(error, hub_errors.RepositoryNotFoundError):
-        return MemlocError(
-            f"{name}: no such data set, or it is private. Check source.hub in the task file; for a "
-            "private one set HF_TOKEN."
-        )
+        return no_repository(name, "source.hub or source.dataset")
     if isinstance(error, hub_errors.RevisionNotFoundError):
-        return MemlocError(f"{name}: no such revision. Check source.revision in the task file.")
+        return no_revision(name)
     if isinstance(error, hub_errors.LocalEntryNotFoundError):
-        return _offline(name) if constants.HF_HUB_OFFLINE else None
+        return offline(name, constants.HF_HUB_CACHE) if constants.HF_HUB_OFFLINE else None
     if isinstance(error, hub_errors.EntryNotFoundError):
         return MemlocError(f"{name}: no such file in it. Check source.files in the task file.")
     if isinstance(error, hub_errors.OfflineModeIsEnabled):
-        return _offline(name)
+        return offline(name, constants.HF_HUB_CACHE)
     if isinstance(error, hub_errors.HfHubHTTPError) and _status(error) in (401, 403):
         return MemlocError(
             f"{name}: access refused ({_status(error)}). Set HF_TOKEN to a valid one."
@@ -126,9 +122,31 @@ def _hopeless(error: Exception, name: str, repo: str) -> MemlocError | None:
     return None
 
 
-def _offline(name: str) -> MemlocError:
+def gated(name: str, repo: str) -> MemlocError:
+    """The error for a data set whose terms have to be accepted."""
     return MemlocError(
-        f"{name}: not in the cache ({constants.HF_HUB_CACHE}), and the hub is switched off "
+        f"{name}: the data set is gated. Accept its terms at "
+        f"{constants.ENDPOINT}/datasets/{repo} and set HF_TOKEN (or run `hf auth login`)."
+    )
+
+
+def no_repository(name: str, key: str) -> MemlocError:
+    """The error for a data set that isn't there; `key` is where the task file names it."""
+    return MemlocError(
+        f"{name}: no such data set, or it is private. Check {key} in the task file; for a "
+        "private one set HF_TOKEN."
+    )
+
+
+def no_revision(name: str) -> MemlocError:
+    """The error for a branch or commit that isn't there."""
+    return MemlocError(f"{name}: no such revision. Check source.revision in the task file.")
+
+
+def offline(name: str, cache: str) -> MemlocError:
+    """The error for data that are not in the cache while the hub is switched off."""
+    return MemlocError(
+        f"{name}: not in the cache ({cache}), and the hub is switched off "
         "(HF_HUB_OFFLINE). Retrieve once with the network, copy the cache, or serve the data from "
         "a folder with --config tasks_dir=FOLDER."
     )

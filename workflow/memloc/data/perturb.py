@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from memloc.data.faults import listed
 from memloc.errors import MemlocError
 from memloc.seeds import derive
 from memloc.store.columns import text_names
@@ -43,7 +44,11 @@ def perturb_file(
     settings |= {"max_train": max_train, "max_heldout": max_heldout}
     frame = read_parquet(source).reset_index(names="index")
     frame = assign_splits(frame, share, data_seed, max_train, max_heldout)
-    frame = _own_noise(frame, task) if natural else perturb(frame, labels, ratio, data_seed, task)
+    frame = (
+        _own_noise(frame, labels, task)
+        if natural
+        else perturb(frame, labels, ratio, data_seed, task)
+    )
     frame = frame[["split", "index", *text_names(frame), "original_label", "label", "noisy"]]
     facts = describe(frame, labels)
     if facts["clean"] <= facts["noisy"]:
@@ -152,7 +157,26 @@ def perturb(
     return frame.assign(original_label=original, label=changed, noisy=changed != original)
 
 
-def _own_noise(frame: pd.DataFrame, task: str) -> pd.DataFrame:
+def _own_noise(frame: pd.DataFrame, labels: list[str], task: str) -> pd.DataFrame:
+    """The frame as it is, if every class has a true example, and some rows are noisy, not all."""
+    train = frame[frame["split"] == "train"]
+    true = {name: int((train["original_label"] == name).sum()) for name in labels}
+    given = {name: int((train["label"] == name).sum()) for name in labels}
+    lacking = [name for name in labels if not true[name]]
+    if lacking:
+        raise MemlocError(
+            f"task {task}: no training row is known to be truly {listed(lacking)}: all with that "
+            "label are marked noisy, so that θ_O, trained on true labels, would have no example "
+            "of it. Mark fewer rows, give corrections (columns.corrected), raise data.max_train, "
+            "or leave the class out with filters.drop_labels."
+        )
+    for name in labels:
+        if 2 * true[name] < given[name]:
+            logger.warning(
+                "%s: class %s has %d training rows, but only %d known to be truly of it: θ_O has "
+                "no other example of that class",
+                *(task, name, given[name], true[name]),
+            )
     noisy = frame["noisy"].sum()
     if noisy == 0 or noisy == (frame["split"] == "train").sum():
         raise MemlocError(

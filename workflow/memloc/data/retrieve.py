@@ -8,13 +8,16 @@ from typing import Any
 import pandas as pd
 
 from memloc.data import pypi
+from memloc.data.columnar import read_saved
+from memloc.data.faults import listed
 from memloc.data.normalise import normalise
-from memloc.data.readers import content_hash, read_file
+from memloc.data.readers import as_table, content_hash, read_file
 from memloc.errors import MemlocError
 from memloc.store.files import read_json, write_json
 from memloc.store.provenance import memloc_version, sha256
 from memloc.store.tables import write_task
-from memloc.study.tasks import Task, is_local, source_files, splits_needed
+from memloc.study.sources import is_local, source_files, splits_needed
+from memloc.study.tasks import Task
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +55,35 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
 
 def read_source(task: Task, files: list[str]) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     """Raw tables by split ("train" and "heldout"), and what served them (for the manifest)."""
+    source, splits = task["source"], splits_needed(task)
+    if "dataset" not in source and "folder" not in source:
+        return _read_files(task, files)
+    if "dataset" in source:
+        from memloc.data import hub_datasets  # its import takes seconds that local tasks can save
+
+        tables, served = hub_datasets.load(source, splits)
+    else:
+        (folder,) = files
+        rows = read_saved(folder, splits)
+        tables = {
+            split: as_table(rows[split], f"{folder}/{split} ", f"{folder}/{split}")
+            for split in splits
+        }
+        parts = sorted(Path(folder).rglob("*.arrow"))
+        hashes = {str(part): sha256(part) for part in parts}
+        served = {"kind": "folder", "files": hashes}
+    pinned = source.get("sha256", {})
+    for split in splits:
+        # Which of its files serves a split is the library's to know.
+        if split in pinned and pinned[split] not in served["files"].values():
+            _check_hashes(task, split, list(served["files"].values()))
+    return dict(
+        zip(("train", "heldout"), (tables[split] for split in splits), strict=False)
+    ), served
+
+
+def _read_files(task: Task, files: list[str]) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """The same of a source whose files are named."""
     with tempfile.TemporaryDirectory(prefix="memloc-") as folder:
         places, served = _locate(task, files, Path(folder))
         raw: dict[str, pd.DataFrame] = {}
@@ -122,7 +154,7 @@ def _check_hashes(task: Task, split: str, found: list[str]) -> None:
     if found != [pinned[split]]:
         raise MemlocError(
             f"task {task['name']}: source.sha256.{split} is {pinned[split]}, but the file has "
-            f"{', '.join(found)}. The source has changed: look at it, then correct or "
+            f"{listed(found)}. The source has changed: look at it, then correct or "
             "remove the key."
         )
 

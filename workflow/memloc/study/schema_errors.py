@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from jsonschema import ValidationError as Fault
 from jsonschema.exceptions import best_match
 
+from memloc.errors import shortly
+
 Special = Callable[[Fault, str], str | None]
 
 
@@ -34,7 +36,7 @@ def _common(fault: Fault, key: str) -> str | None:
         where = f"{key}.{unknown}" if key else unknown
         return f"unknown key {where!r}{did_you_mean(str(unknown), known)}. Known: {listed(known)}"
     if fault.validator == "type" and fault.validator_value == "array":
-        return f"{key} = {given!r}: write a list, as [{given}]"
+        return f"{key} = {shortly(given)}: write a list, as [{str(given)[:60]}]"
     if fault.validator == "type" and isinstance(given, bool) and fault.validator_value == "string":
         return (
             f"{key} = {given!r}: YAML reads an unquoted yes, no, true or false as a truth value; "
@@ -52,7 +54,13 @@ def _other(fault: Fault, key: str, guide: str) -> str:
         return f"{key or 'top level'}: {fault.message}; {guide} shows every key"
     meaning = fault.schema.get("description") if isinstance(fault.schema, dict) else None
     remedy = f"meaning of the key: {meaning}" if meaning else f"see {guide}"
-    return f"{key or 'top level'} = {fault.instance!r}: {fault.message}; {remedy}"
+    return f"{key or 'top level'} = {shortly(fault.instance)}: {_brief(fault)}; {remedy}"
+
+
+def _brief(fault: Fault) -> str:
+    """The schema's own words, which begin with the whole value."""
+    whole, shown = repr(fault.instance), shortly(fault.instance)
+    return fault.message.replace(whole, shown) if len(shown) < len(whole) else fault.message
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ be imported here.
 
 import difflib
 import functools
-import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,18 @@ from typing import Any
 import jsonschema
 import yaml
 
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, shortly
 from memloc.store.columns import RESERVED
-from memloc.store.provenance import sha256
 from memloc.study.schema_errors import Fault, explain
+from memloc.study.sources import check_source, is_local, local_hashes, name_only, splits_needed
 
 Task = dict[str, Any]
 
 SCHEMA = Path(__file__).with_name("task.schema.yaml")
 BINARY = "-binary"
-FORMATS = ("tsv", "csv", "jsonl", "parquet")
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})\.0+")  # a whole number written as a float
+FORMATS = ("tsv", "csv", "jsonl", "json", "parquet", "arrow")
+PACKED = ("", ".gz", ".bz2", ".xz")
 
 
 def load_task(
@@ -65,49 +67,16 @@ def task_params(task: Task) -> Task:
     kept = {key: value for key, value in task.items() if key not in left_out}
     if is_local(task):
         # Content decides, not location: moving a mirror re-runs nothing.
-        kept["source"] = {key: value for key, value in task["source"].items() if key != "files"}
-        kept["source"]["files"] = {
-            split: [_name_only(file) for file in files]
-            for split, files in task["source"]["files"].items()
-        }
+        kept["source"] = dict(task["source"])
+        if "folder" in kept["source"]:
+            kept["source"]["folder"] = Path(kept["source"]["folder"]).name
+        else:
+            kept["source"]["files"] = {
+                split: [name_only(file) for file in files]
+                for split, files in task["source"]["files"].items()
+            }
         kept["source"]["content"] = local_hashes(task)
     return _sorted(kept)
-
-
-def is_local(task: Task) -> bool:
-    """Whether the rows come from files of this machine."""
-    return "hub" not in task["source"] and "package" not in task["source"]
-
-
-def source_files(task: Task) -> list[tuple[str, str]]:
-    """(split, file) of a task's source, sorted by split, so that the task file's order is free."""
-    files = task["source"]["files"]
-    return [(split, file) for split in sorted(files) for file in files[split]]
-
-
-def local_files(task: Task) -> list[str]:
-    """Paths of a local task's files, as rule inputs, in the order of `source_files`; else empty."""
-    if not is_local(task):
-        return []
-    paths = [Path(task["folder"], _outer(file)) for _, file in source_files(task)]
-    for path in paths:
-        if not path.exists():
-            raise MemlocError(
-                f"{task['file']}: source.files names {path}, which does not exist. "
-                "Correct the path; it is relative to the folder of the task file."
-            )
-    return [str(path) for path in paths]
-
-
-def local_hashes(task: Task) -> list[str]:
-    """SHA-256 of each local file, in order: a changed CSV changes the params of its rule."""
-    return [_hash(path, *_stamp(path)) for path in local_files(task)]
-
-
-def splits_needed(task: Task) -> list[str]:
-    """The source splits a task reads: ``["train"]`` or train and the held-out one."""
-    split = task["split"]
-    return ["train"] if "all" in split else ["train", split["heldout"]]
 
 
 def alternatives(column: str) -> list[str]:
@@ -126,14 +95,15 @@ def text_columns(task: Task) -> list[str]:
 def as_text(value: Any) -> str:
     """A raw label as text, so that one mapping serves all formats.
 
-    0, "0" and 0.0 are one label, as are true, "true" and "True". A missing value (null, nan) is
-    the empty text, like an empty cell, and never the word "None".
+    0, "0", 0.0 and "0.0" (as pandas writes classes when one is missing) are one label, as are true,
+    "true" and "True". A missing value (null, nan) is the empty text, like an empty cell, and never
+    the word "None".
     """
     if value is None or value != value:
         return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     text = str(value).strip()
+    if WHOLE.fullmatch(text):
+        text = str(int(text.partition(".")[0]))
     return text.lower() if text.lower() in ("true", "false") else text
 
 
@@ -181,7 +151,7 @@ def _parse(file: Path) -> Task:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise MemlocError(f"{file}: not readable as YAML: {error}. Mend the line named.") from error
     if not isinstance(content, dict):
-        raise MemlocError(f"{file}: must hold `key: value` lines, but holds {content!r}.")
+        raise MemlocError(f"{file}: must hold `key: value` lines, but holds {shortly(content)}.")
     return content
 
 
@@ -198,14 +168,15 @@ def _check(task: Task, file: Path) -> None:
     if said is not None:
         raise MemlocError(f"{file}: {said}.")
     source = task["source"]
-    source["files"] = {
-        split: [files] if isinstance(files, str) else list(files)
-        for split, files in source["files"].items()
-    }
-    if "hub" in source:
+    if "files" in source:
+        source["files"] = {
+            split: [files] if isinstance(files, str) else list(files)
+            for split, files in source["files"].items()
+        }
+    if "hub" in source or "dataset" in source:
         source.setdefault("revision", "main")
     task["all_labels"] = list(task["labels"])
-    for check in (_check_source, _check_columns, _check_labels):
+    for check in (check_source, _check_columns, _check_labels):
         check(task, file)
 
 
@@ -217,18 +188,6 @@ def _special(fault: Fault, key: str) -> str | None:
             "classification needs at least two classes. List every label name"
         )
     return None
-
-
-def _check_source(task: Task, file: Path) -> None:
-    source = task["source"]
-    if "hub" in source and "package" in source:
-        raise MemlocError(f"{file}: source has both `hub` and `package`. Keep one of them.")
-    for split in splits_needed(task):
-        if split not in source["files"]:
-            raise MemlocError(
-                f"{file}: split needs {split!r}, but source.files has only "
-                f"{', '.join(source['files'])}. Add source.files.{split}, or change `split`."
-            )
 
 
 def _check_columns(task: Task, file: Path) -> None:
@@ -268,6 +227,13 @@ def _check_labels(task: Task, file: Path) -> None:
                     f"{', '.join(labels)}. Correct the name or add it to labels."
                 )
     seen: dict[str, str] = {}
+    for name in labels:
+        if seen.setdefault(as_text(name), name) != name:
+            raise MemlocError(
+                f"{file}: labels {seen[as_text(name)]!r} and {name!r} are read as one. Rename one "
+                "of them, and give its raw values under label_values."
+            )
+    seen = {}
     for name, values in task.get("label_values", {}).items():
         for value in map(as_text, values):
             if seen.setdefault(value, name) != name:
@@ -306,40 +272,16 @@ def _redirect(task: Task, folder: Path) -> Task:
 
 
 def _one_file(place: Path, split: str) -> str:
-    endings = [f".{kind}{packed}" for kind in FORMATS for packed in ("", ".gz")]
+    endings = [f".{kind}{packed}" for kind in FORMATS for packed in PACKED]
     found = [f"{split}{ending}" for ending in endings if (place / f"{split}{ending}").is_file()]
     if len(found) == 1:
         return found[0]
-    wanted = f"{place}/{split}.(tsv|csv|jsonl|parquet)[.gz]"
+    wanted = f"{place}/{split}.({'|'.join(FORMATS)})[.gz|.bz2|.xz]"
     if found:
         raise MemlocError(f"tasks_dir: both {' and '.join(found)} in {place}. Keep one of them.")
     raise MemlocError(
         f"tasks_dir: no file {wanted}. Put it there, or leave this task out of config key `tasks`."
     )
-
-
-def _outer(file: str) -> str:
-    return file.split("!", 1)[0]
-
-
-def _name_only(file: str) -> str:
-    """``folder/outer.zip!inner.tsv`` without its folder."""
-    outer, *inner = file.split("!")
-    return "!".join([Path(outer).name, *inner])
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    facts = Path(path).stat()
-    return facts.st_mtime_ns, facts.st_size
-
-
-@functools.cache
-def _hash(path: str, _changed: int, _size: int) -> str:
-    if Path(path).is_dir():
-        parts = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-        lines = (f"{Path(part).relative_to(path)} {_hash(part, *_stamp(part))}" for part in parts)
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    return sha256(path)
 
 
 def _sorted(value: Any) -> Any:
