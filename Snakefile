@@ -8,9 +8,6 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-configfile: "config.yaml"
-
-
 include: "rules/common.smk"
 include: "rules/inputs.smk"
 include: "rules/data.smk"
@@ -31,7 +28,7 @@ FIGURES = [
 
 rule all:
     """The whole study: every table, every figure, and the report (the default)."""
-    default_target: True
+    default_target: IS_DEFAULT
     input:
         rules.report.output.page,
         SUMMARIES,

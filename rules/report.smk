@@ -69,7 +69,7 @@ rule report:
         benchmarks=planning.local_copy(
             workflow, BENCHMARK(PLACES.results).removesuffix(".tsv")
         ),
-        finished=lambda w: planning.benchmark_patterns(workflow),
+        finished=lambda w: planning.benchmark_patterns(PART),
         templates=template_digests(),
         code=CODE("report.py"),
     script:
