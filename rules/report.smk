@@ -42,7 +42,7 @@ rule report:
         png=page_files("png"),
         pdf=page_files("pdf"),
     output:
-        page=f"{PLACES.results}/report.html",
+        page=PLACES.page,
         cost=PLACES.summary("cost"),
         actual=PLACES.summary("budget_actual"),
     log:

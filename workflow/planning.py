@@ -53,7 +53,8 @@ class BudgetHandler(logging.Handler):
         if self.planned and self.is_dry():
             self.planned = False
             try:
-                print(f"\n{self.text()}", file=sys.stdout, flush=True)
+                if text := self.text():
+                    print(f"\n{text}", file=sys.stdout, flush=True)
             except Exception:  # which Snakemake would swallow without a word
                 traceback.print_exc()
         super().close()
@@ -220,13 +221,13 @@ def rule_threads(workflow: Any, rule: Any) -> int:
     return min(asked, cores) if is_local(workflow) and cores else asked
 
 
-def whole_plan(part: Part, target: str = "all") -> list[Job]:
-    """All jobs behind the rule `target`, finished or not, found from the rules alone.
+def whole_plan(part: Part, files: Iterable[str]) -> list[Job]:
+    """All jobs behind files, finished or not, found from the rules alone.
 
     Snakemake's own plan holds what one command asks for; the record of the study's budget must
     not hang on that.
     """
-    return _Walk(part).jobs(part.rule(target).expand_input(Wildcards())[0])
+    return _Walk(part).jobs(files)
 
 
 def plain(jobs: Iterable[Job]) -> list[tuple]:
@@ -248,9 +249,9 @@ class _Walk:
         self.places: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self.makers: dict[str, int | None] = {}
 
-    def jobs(self, files: Iterable[Any]) -> list[Job]:
+    def jobs(self, files: Iterable[str]) -> list[Job]:
         for file in files:
-            self.maker(str(file))
+            self.maker(file)
         return self.found
 
     def maker(self, path: str) -> int | None:

@@ -73,7 +73,9 @@ class Predictions:
         return make_budget(jobs, self.model, self.config["budget"]["gpus"])
 
     def report(self) -> str:
-        """What a dry run ends with."""
+        """What a dry run ends with; nothing where it plans another workflow's jobs alone."""
+        if self.part.is_module and not planning.pending_jobs(self.part):
+            return ""
         planned = self.planned()
         # Whoever names a GPU plans for another machine.
         here = is_cpu(planned.device) and self._without_gpu()
@@ -126,7 +128,7 @@ class Predictions:
         described = ("base", "labels", "split", "expected")
         tasks = {name: self.study.tasks[name] for name in self._budgeted_tasks()}
         return dict(
-            plan=planning.plain(planning.whole_plan(self.part)),
+            plan=planning.plain(planning.whole_plan(self.part, self.study.whole())),
             config={key: value for key, value in self.config.items() if key not in ELSEWHERE},
             tasks={
                 name: {key: task[key] for key in described if key in task}
