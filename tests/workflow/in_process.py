@@ -6,10 +6,12 @@ scripts one after the other as Snakemake would call them.
 
     python in_process.py COMMANDS.json RESULTS.json
 
-COMMANDS: a list of {name, folder, configfile, config, target}; RESULTS: name -> {rc, said, seconds}.
+COMMANDS: a list of {name, folder, snakefile, configfile, config, target}; RESULTS: name -> {rc,
+said, seconds}.
 """
 
 import json
+import logging
 import os
 import runpy
 import sys
@@ -126,6 +128,7 @@ def _script(job) -> None:
         scriptdir=str(script.parent),
     )
     sys.path[:0] = [str(script.parent)]
+    logging.getLogger().handlers.clear()  # the last job's
     runpy.run_path(str(script), {"snakemake": snakemake})
 
 

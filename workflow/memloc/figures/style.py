@@ -157,7 +157,7 @@ def layer_ticks(axis: Axis, n_layers: int, first: float = 1) -> None:
 
 def save(figure: Figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
     """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it."""
-    with look(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         fit_fonts(figure)  # which says what glyphs are missing
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         for path in paths:
