@@ -8,9 +8,6 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-configfile: "config.yaml"
-
-
 include: "rules/common.smk"
 include: "rules/inputs.smk"
 include: "rules/data.smk"
@@ -23,19 +20,11 @@ include: "rules/figures.smk"
 include: "rules/report.smk"
 
 
-SUMMARIES = [PLACES.summary(name) for name in STUDY.summary_tables]
-FIGURES = [
-    file for end in ("pdf", "png") for file in STUDY.figure_files(STUDY.figures, end)
-]
-
-
 rule all:
     """The whole study: every table, every figure, and the report (the default)."""
-    default_target: True
+    default_target: IS_DEFAULT
     input:
-        rules.report.output.page,
-        SUMMARIES,
-        FIGURES,
+        STUDY.whole(),
 
 
 rule datasets:
@@ -67,10 +56,11 @@ rule control:
 rule tables:
     """All tables over tasks and models, in the folder summary."""
     input:
-        SUMMARIES,
+        [PLACES.summary(name) for name in STUDY.summary_tables],
 
 
 rule figures:
     """All figures that this study has, as PDF and PNG, in the folder figures."""
     input:
-        FIGURES,
+        STUDY.figure_files(STUDY.figures, "pdf"),
+        STUDY.figure_files(STUDY.figures, "png"),

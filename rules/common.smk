@@ -1,7 +1,8 @@
 """What all rules share: the study's plan, what jobs cost, resources and fingerprints.
 
-In: config. Out: STUDY (the plan), PLACES (paths), PARAMS (what results depend on), COSTS (time and
-memory), and the helpers below. Planning imports neither torch nor transformers, and every job on a
+In: the workflow's config.yaml and what differs from it. Out: config (all settings), STUDY (the
+plan), PLACES (paths), PARAMS (what results depend on), COSTS (time and memory), and the helpers
+below. The workflow may be read from any folder, and as a module of another. Planning imports neither torch nor transformers, and every job on a
 cluster parses these files again.
 """
 
@@ -10,14 +11,22 @@ import re
 import sys
 from pathlib import Path
 
-import yaml
-from snakemake.logging import logger
+from snakemake.exceptions import WorkflowError
 
-WORKFLOW = Path(workflow.basedir, "workflow")
-sys.path.insert(0, str(WORKFLOW))
+ROOT = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parent
+WORKFLOW = ROOT / "workflow"
+if not WORKFLOW.is_dir():
+    raise WorkflowError(
+        f"memloc runs from a clone of its repository, and there is none at {ROOT}: name the "
+        "Snakefile of a clone"
+    )
+IS_DEFAULT = workflow.default_target is None  # else another workflow has its own
+LIBRARY = [str(WORKFLOW), str(WORKFLOW / "scripts")]
+sys.path[:0] = [path for path in LIBRARY[:1] if path not in sys.path]
 # Scripts run in processes of their own, and find the library and each other this way.
+FURTHER = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 os.environ.update(
-    PYTHONPATH=os.pathsep.join([str(WORKFLOW), str(WORKFLOW / "scripts")]),
+    PYTHONPATH=os.pathsep.join([*LIBRARY, *(p for p in FURTHER if p not in LIBRARY)]),
     MEMLOC_DRIVER=str(os.getpid()),  # jobs end with it
 )
 
@@ -27,19 +36,22 @@ from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
 from memloc.study import techniques
 from memloc.study.admission import refuse_unfit
-from memloc.study.command import Called
 from memloc.study.config import check_config, read_numbers
 from memloc.study.figures import KINDS, no_runs
+from memloc.study.merging import read_defaults
 from memloc.study.page import PagePlan
 from memloc.study.places import PAIR, SUBJECTS
 from memloc.study.study import Study
 from memloc.study.task_files import TaskFiles
 from memloc.study.sources import local_files
 from memloc.windows import parse_windows
+from part import Part, called, settings
 from predictions import Predictions
 from readable import Readable, readable
 
 planning.claim_folder(workflow)  # before anything else is read
+PART = Part.of(workflow)
+config = readable(settings)(workflow, config, ROOT / "config.yaml")
 
 SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 readable(read_numbers)(config, SCHEMA)
@@ -51,7 +63,7 @@ _STUDY = readable(Study)(config, TASKS)
 readable(refuse_unfit)(config, _STUDY.places.pretrained())
 STUDY = Readable(_STUDY, parts=("params", "control", "progression"))
 PLACES, PARAMS, CONTROL = _STUDY.places, STUDY.params, STUDY.control
-COSTS = Predictions(workflow, _STUDY)
+COSTS = Predictions(PART, _STUDY)
 LOG, BENCHMARK = PLACES.log, PLACES.benchmark
 
 
@@ -105,15 +117,16 @@ def minutes(count):
 
 def targets():
     """What this command asks for."""
-    return planning.targets(workflow)
+    return planning.targets(PART)
 
 
-planning.watch(workflow, COSTS.report)
-
-
-onstart:
+def begin():
+    """Before the first job of a run: what may stop it."""
     if workflow.executor_plugin.name == "slurm":
-        planning.refuse(leftover_refusal(leftover_jobs(workflow.workdir_init)))
+        planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
     COSTS.refuse_to_run()
     COSTS.compare_slots()
     planning.record_results_left_behind(workflow)
+
+
+planning.watch(PART, begin, COSTS.report)

@@ -40,4 +40,4 @@ for kind, figure in KINDS.items():
         script:
             "../workflow/scripts/figures.py"
 
-    workflow.get_rule(f"figure_{kind}").docstring = figure.does
+    PART.rule(f"figure_{kind}").docstring = figure.does

@@ -58,18 +58,10 @@ def runs_of(figure):
     return [] if figure.runs is no_runs else of_study(figure.runs)
 
 
-def paper_study():
-    """The settings of config.yaml, without what this run changes."""
-    with open(Path(workflow.basedir, "config.yaml"), encoding="utf-8") as file:
-        return yaml.safe_load(file)
-
-
 def page():
-    """The page as this command asks for it."""
-    settings = workflow.config_settings
-    files = [os.path.relpath(path) for path in settings.configfiles]
-    plan = PagePlan(_STUDY, Called(files, settings.config), paper_study(), targets())
-    return Readable(plan)
+    """The page as this command asks for it, beside the study of config.yaml."""
+    paper = read_defaults(ROOT / "config.yaml")
+    return Readable(PagePlan(_STUDY, called(PART), paper, targets()))
 
 
 def page_files(ending):

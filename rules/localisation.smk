@@ -35,7 +35,7 @@ for localising in techniques.subject_rules():
         script:
             "../workflow/scripts/localise.py"
 
-    workflow.get_rule(localising.name).docstring = localising.does
+    PART.rule(localising.name).docstring = localising.does
 
 
 rule retrain:

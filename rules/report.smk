@@ -42,7 +42,7 @@ rule report:
         png=page_files("png"),
         pdf=page_files("pdf"),
     output:
-        page=f"{PLACES.results}/report.html",
+        page=PLACES.page,
         cost=PLACES.summary("cost"),
         actual=PLACES.summary("budget_actual"),
     log:
@@ -69,7 +69,7 @@ rule report:
         benchmarks=planning.local_copy(
             workflow, BENCHMARK(PLACES.results).removesuffix(".tsv")
         ),
-        finished=lambda w: planning.benchmark_patterns(workflow),
+        finished=lambda w: planning.benchmark_patterns(PART),
         templates=template_digests(),
         code=CODE("report.py"),
     script:

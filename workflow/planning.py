@@ -1,4 +1,4 @@
-"""Snakemake's plan as the budget sees it: the one module that reads Snakemake's own objects.
+"""Snakemake's plan as the budget sees it: with `part`, what reads Snakemake's own objects.
 
 The budget sits in a handler on Snakemake's logger, which the workflow adds while it is read: it
 needs no installation and no option, and every profile has it. A logger plugin would have to be
@@ -23,29 +23,38 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from driver import Folder
 from memloc.budget.model import Job
+from part import Part
 
 READING_SECONDS = 15.0  # for which a command may read the workflow before it counts as a run
 
 
 class BudgetHandler(logging.Handler):
-    """Prints `text()` at the end of a dry run's output, once a plan stands."""
+    """Once a plan stands: `begin()` before a run's first job, `text()` at a dry run's end.
 
-    def __init__(self, text: Callable[[], str], is_dry: Callable[[], bool]):
+    (Snakemake's `onstart` would not be called for a module of another workflow.)
+    """
+
+    def __init__(
+        self, begin: Callable[[], None], text: Callable[[], str], is_dry: Callable[[], bool]
+    ):
         super().__init__()
-        self.text, self.is_dry = text, is_dry
+        self.begin, self.text, self.is_dry = begin, text, is_dry
         self.planned = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note that there is a plan; nothing is planned where nothing is to be done."""
-        if getattr(record, "event", None) == LogEvent.RUN_INFO:
+        if getattr(record, "event", None) == LogEvent.RUN_INFO and not self.planned:
             self.planned = True
+            if not self.is_dry():
+                self.begin()
 
     def close(self) -> None:
         """Called when Snakemake stops logging, after all that it has to say."""
         if self.planned and self.is_dry():
             self.planned = False
             try:
-                print(f"\n{self.text()}", file=sys.stdout, flush=True)
+                if text := self.text():
+                    print(f"\n{text}", file=sys.stdout, flush=True)
             except Exception:  # which Snakemake would swallow without a word
                 traceback.print_exc()
         super().close()
@@ -58,9 +67,9 @@ class OneDriver(logging.Handler):
     of the log comes between that and Snakemake's search for unfinished files.
     """
 
-    def __init__(self, workflow: Any):
+    def __init__(self, workflow: Any, folder: str | Path):
         super().__init__()
-        self.workflow, self.folder = workflow, Folder(workflow.workdir_init)
+        self.workflow, self.folder = workflow, Folder(folder)
         self.begun = False
         if not self._is_dry:
             self.folder.claim(reads=True)  # another's claim matters once something is to run
@@ -124,32 +133,36 @@ def gpu_jobs_at_once(workflow: Any) -> int | None:
     return _number(workflow.global_resources.get("gpu"))
 
 
-def targets(workflow: Any) -> set[str]:
+def targets(part: Part) -> set[str]:
     """What this command asks for, rules or files; nothing while the workflow is still read."""
-    return set(workflow.dag_settings.targets) if workflow.dag_settings else set()
+    settings, names = part.workflow.dag_settings, part.names()
+    return {names.get(target, target) for target in settings.targets} if settings else set()
 
 
-def watch(workflow: Any, text: Callable[[], str]) -> None:
-    """Have a dry run end with `text()`."""
-    if is_driver(workflow):
-        logger.addHandler(BudgetHandler(text, lambda: workflow.dryrun))
+def watch(part: Part, begin: Callable[[], None], text: Callable[[], str]) -> None:
+    """Have a run begin with `begin()`, and a dry run end with `text()`."""
+    if is_driver(part.workflow) and not part.is_watched:
+        part.is_watched = True
+        logger.addHandler(BudgetHandler(begin, text, lambda: part.workflow.dryrun))
 
 
 def claim_folder(workflow: Any) -> None:
     """Let one driver at a time work in a folder; the second is told of the first."""
-    if is_driver(workflow):
-        logger.addHandler(OneDriver(workflow))
+    claimed = (h for h in logger.handlers if isinstance(h, OneDriver) and h.workflow is workflow)
+    if is_driver(workflow) and not any(claimed):
+        logger.addHandler(OneDriver(workflow, Path.cwd()))
 
 
-def pending_jobs(workflow: Any) -> list[Job]:
-    """The jobs of Snakemake's plan, before the first has run."""
+def pending_jobs(part: Part) -> list[Job]:
+    """The jobs of memloc in Snakemake's plan, before the first has run."""
+    workflow, names = part.workflow, part.names()
     # at the end of a dry run Snakemake takes all jobs as finished
     planned = workflow.dag.needrun_jobs(exclude_finished=False)
-    chosen = [job for job in planned if job.output]
+    chosen = [job for job in planned if job.output and job.rule.name in names]
     places = {job: place for place, job in enumerate(chosen)}
     return [
         Job(
-            rule=job.rule.name,
+            rule=names[job.rule.name],
             wildcards=dict(job.wildcards_dict),
             outputs=_outputs(job.output),
             needs=tuple(sorted(places[j] for j in workflow.dag.dependencies[job] if j in places)),
@@ -208,13 +221,13 @@ def rule_threads(workflow: Any, rule: Any) -> int:
     return min(asked, cores) if is_local(workflow) and cores else asked
 
 
-def whole_plan(workflow: Any, target: str = "all") -> list[Job]:
-    """All jobs behind the rule `target`, finished or not, found from the rules alone.
+def whole_plan(part: Part, files: Iterable[str]) -> list[Job]:
+    """All jobs behind files, finished or not, found from the rules alone.
 
     Snakemake's own plan holds what one command asks for; the record of the study's budget must
     not hang on that.
     """
-    return _Walk(workflow).jobs(workflow.get_rule(target).expand_input(Wildcards())[0])
+    return _Walk(part).jobs(files)
 
 
 def plain(jobs: Iterable[Job]) -> list[tuple]:
@@ -228,16 +241,17 @@ def plain(jobs: Iterable[Job]) -> list[tuple]:
 class _Walk:
     """From target files to jobs, through the rules' outputs and inputs."""
 
-    def __init__(self, workflow: Any):
-        self.workflow = workflow
-        self.rules = [rule for rule in workflow.rules if rule.output]
+    def __init__(self, part: Part):
+        self.names = part.names()
+        rules = part.workflow.rules
+        self.rules = [rule for rule in rules if rule.output and rule.name in self.names]
         self.found: list[Job] = []
         self.places: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self.makers: dict[str, int | None] = {}
 
-    def jobs(self, files: Iterable[Any]) -> list[Job]:
+    def jobs(self, files: Iterable[str]) -> list[Job]:
         for file in files:
-            self.maker(str(file))
+            self.maker(file)
         return self.found
 
     def maker(self, path: str) -> int | None:
@@ -256,7 +270,7 @@ class _Walk:
             self.places[key] = len(self.found)
             self.found.append(
                 Job(
-                    rule=rule.name,
+                    rule=self.names[rule.name],
                     wildcards=dict(wildcards),
                     outputs=_outputs(rule.expand_output(wildcards)[0]),
                     needs=tuple(sorted(needs)),
@@ -267,12 +281,13 @@ class _Walk:
         return self.places[key]
 
 
-def benchmark_patterns(workflow: Any) -> dict[str, tuple[str, list[str]]]:
+def benchmark_patterns(part: Part) -> dict[str, tuple[str, list[str]]]:
     """Rule -> its benchmark file, and the records beside its outputs; both with {wildcards}."""
+    names = part.names()
     return {
-        rule.name: (str(rule.benchmark), _records(rule.output))
-        for rule in workflow.rules
-        if rule.benchmark
+        names[rule.name]: (str(rule.benchmark), _records(rule.output))
+        for rule in part.workflow.rules
+        if rule.name in names and rule.benchmark
     }
 
 

@@ -21,6 +21,7 @@ from memloc.budget.sizes import Sizes
 from memloc.budget.text import budget_text
 from memloc.machine.gpus import chosen_gpus, cpu_refusal
 from memloc.study.study import Study
+from part import Part
 from readable import readable
 
 # Where things lie and how much may be spent: no part of what the whole study costs.
@@ -31,8 +32,9 @@ ELSEWHERE += ("devices",)
 class Predictions:
     """Costs of a study's jobs, calibrated with those that have finished."""
 
-    def __init__(self, workflow: Any, study: Study):
-        self.workflow, self.study, self.config = workflow, study, study.config
+    def __init__(self, part: Part, study: Study):
+        self.part, self.workflow = part, part.workflow
+        self.study, self.config = study, study.config
         places = study.places
         self.sizes = Sizes(study.config, study.tasks, places.results, places.resources)
 
@@ -41,7 +43,7 @@ class Predictions:
         """The cost model, made once, when it is asked for."""
         # A single job asks only for its own resources: that isn't worth reading all records.
         driver = planning.is_driver(self.workflow)
-        patterns = planning.benchmark_patterns(self.workflow) if driver else {}
+        patterns = planning.benchmark_patterns(self.part) if driver else {}
         local = planning.is_local(self.workflow)
         device = self.config["budget"]["device"]
         return CostModel(self.sizes, device, finished_jobs(patterns), local=local)
@@ -67,11 +69,13 @@ class Predictions:
 
     def planned(self) -> Budget:
         """The budget of what this command has planned."""
-        jobs = planning.pending_jobs(self.workflow)
+        jobs = planning.pending_jobs(self.part)
         return make_budget(jobs, self.model, self.config["budget"]["gpus"])
 
     def report(self) -> str:
-        """What a dry run ends with."""
+        """What a dry run ends with; nothing where it plans another workflow's jobs alone."""
+        if self.part.is_module and not planning.pending_jobs(self.part):
+            return ""
         planned = self.planned()
         # Whoever names a GPU plans for another machine.
         here = is_cpu(planned.device) and self._without_gpu()
@@ -98,9 +102,9 @@ class Predictions:
         if chosen_gpus(self.config["devices"]["gpus"]):
             return None
         # budget.device may name another machine's; these jobs would run here
-        finished = finished_jobs(planning.benchmark_patterns(self.workflow))
+        finished = finished_jobs(planning.benchmark_patterns(self.part))
         local = CostModel(self.sizes, CPU, finished)
-        jobs = planning.pending_jobs(self.workflow)
+        jobs = planning.pending_jobs(self.part)
         seconds = sum(local.estimate(job).seconds * job.gpus for job in jobs)
         return cpu_refusal(seconds / 3600, self.config["budget"]["cpu_limit_hours"])
 
@@ -124,7 +128,7 @@ class Predictions:
         described = ("base", "labels", "split", "expected")
         tasks = {name: self.study.tasks[name] for name in self._budgeted_tasks()}
         return dict(
-            plan=planning.plain(planning.whole_plan(self.workflow)),
+            plan=planning.plain(planning.whole_plan(self.part, self.study.whole())),
             config={key: value for key, value in self.config.items() if key not in ELSEWHERE},
             tasks={
                 name: {key: task[key] for key in described if key in task}
@@ -134,7 +138,7 @@ class Predictions:
                 "results": self.study.places.results,
                 "resources": self.study.places.resources,
             },
-            patterns=planning.benchmark_patterns(self.workflow),
+            patterns=planning.benchmark_patterns(self.part),
             gpus=self.config["budget"]["gpus"],
             device=self.config["budget"]["device"],
         )
@@ -142,6 +146,6 @@ class Predictions:
     def _budgeted_tasks(self) -> list[str]:
         """The study's tasks, and those that the control setup adds."""
         study, names = self.study, [*self.study.task_names]
-        if "control" in [*study.stages, *study.requested(planning.targets(self.workflow))]:
+        if "control" in [*study.stages, *study.requested(planning.targets(self.part))]:
             names += [self.config["control"]["auxiliary"], *study.control.tasks()]
         return list(dict.fromkeys(names))

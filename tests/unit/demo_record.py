@@ -95,9 +95,10 @@ def demo_patterns() -> dict[str, tuple[str, list[str]]]:
             workdir=ROOT,
         )
         workflow = plan._workflow
+        import part
         import planning
 
-        return planning.benchmark_patterns(workflow)
+        return planning.benchmark_patterns(part.Part.of(workflow))
 
 
 def measure(folder: Path) -> list[Finished]:

@@ -102,7 +102,8 @@ def write_study(folder: Path, **changes) -> Path:
     return folder
 
 
-COMMAND = (sys.executable, "-m", "snakemake", "--configfile", "study.yaml")
+SNAKEMAKE = (sys.executable, "-m", "snakemake")
+COMMAND = (*SNAKEMAKE, "--configfile", "study.yaml")
 PATIENCE = 1800  # seconds for what takes less than one minute on an idle machine
 
 
@@ -113,10 +114,14 @@ def surroundings(**environment: str) -> dict[str, str]:
 
 
 def snakemake(
-    folder: Path, *arguments: str, check: bool = True, **environment: str
+    folder: Path,
+    *arguments: str,
+    check: bool = True,
+    command: tuple[str, ...] = COMMAND,
+    **environment: str,
 ) -> subprocess.CompletedProcess:
     """Run Snakemake in `folder` on the tiny study; on failure show what it said."""
-    command = [*COMMAND, "--cores", "2", "--show-failed-logs", *arguments]
+    command = [*command, "--cores", "2", "--show-failed-logs", *arguments]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -179,9 +184,12 @@ def let_go(folder: Path, name: str) -> None:
     (folder / f"gate-{name}").unlink()
 
 
-def planned(folder: Path, *targets: str, before: tuple[str, ...] = ()) -> dict[str, int]:
+def planned(
+    folder: Path, *targets: str, before: tuple[str, ...] = (), command: tuple[str, ...] = COMMAND
+) -> dict[str, int]:
     """How many jobs of each rule a dry run plans; `before` the targets stand other options."""
-    text = snakemake(folder, "--dry-run", "--quiet", "rules", *before, "--", *targets).stdout
+    quiet = ("--dry-run", "--quiet", "rules")
+    text = snakemake(folder, *quiet, *before, "--", *targets, command=command).stdout
     counts, listing = {}, False
     for line in text.splitlines():
         words = line.split()

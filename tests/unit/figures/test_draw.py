@@ -10,6 +10,7 @@ import synthetic
 from figure_checks import check_texts, in_view, visible_axes
 from memloc.figures.correlations import correlation_maps
 from memloc.figures.draw import draw
+from memloc.figures.fonts import texts_of
 from memloc.figures.layers import layer_curves, matrix, one_layer, technique_curves
 from memloc.figures.mcog import mcog, mcog_averages
 from memloc.figures.training import training
@@ -20,7 +21,19 @@ from memloc.summary.correlations import correlations
 from memloc.summary.training import summarise_training
 from memloc.summary.weights import summarise_runs
 
+AWKWARD = {  # names of files are plain, and labels are the user's own
+    "dollar": {"category": "topic", "label": "Price in $ (under_$50_%)"},
+    "braces": {"category": "topic", "label": r"_{a} \frac$x$ & <b>"},
+    "rtl": {"category": "topic", "label": "שלום עולם"},
+}
 STUDIES = {
+    "awkward": (
+        AWKWARD,
+        {"m": {"label": "m$_0$"}, "n": {"label": "مرحبا"}},
+        (1,),
+        ("swapping", "probing"),
+        6,
+    ),
     "large": (synthetic.TASKS, synthetic.MODELS, (1, 2), ("swapping", "gradients"), 12),
     "small": (synthetic.OWN, {"mini": {"label": "MiniLM-6"}}, (1,), ("swapping",), 6),
     "all": (synthetic.TASKS, synthetic.MODELS, (1, 2), tuple(TECHNIQUES), 12),
@@ -72,6 +85,19 @@ def test_axes_carry_layers(study):
         for axes in visible_axes(found[name]):
             labels = [t.get_text() for t in in_view(axes.xaxis)]
             assert len(labels) >= 2 and set(labels) <= set(wanted)
+
+
+def test_labels_are_written_as_they_are(study):
+    size, found = study
+    tasks, models, *_ = STUDIES[size]
+    labels = {entry["label"] for entry in (*tasks.values(), *models.values())}
+    written = {text.get_text() for figure in found.values() for text in texts_of(figure)}
+    assert {label for label in labels if not any(label in text for text in written)} == set()
+    for figure in found.values():
+        for text in texts_of(figure):
+            assert not text.get_parse_math(), text.get_text()
+            own = not any(label in text.get_text() for label in labels)
+            assert "$" not in text.get_text() or not own, "nothing else is written in TeX"
 
 
 def test_no_text_overlaps_and_none_is_cut(study):

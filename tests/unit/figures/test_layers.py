@@ -46,7 +46,7 @@ def test_probing_shows_f1_and_its_chance_level():
     row = [axes for axes in figure.axes if axes.get_subplotspec().rowspan.start == 1]
     styles = task_styles(synthetic.OWN)
     lines = {key: values for axes in row for key, values in drawn(axes).items()}
-    assert len(lines) == 2 * len(synthetic.OWN) and "F_1" in row[0].get_ylabel()
+    assert len(lines) == 2 * len(synthetic.OWN) and "F₁" in row[0].get_ylabel()
     for task in synthetic.OWN:
         wanted = f1[(f1["task"] == task) & (f1["layer"] >= 1)]
         assert np.allclose(lines["-", styles[task].colour], wanted["f1"])

@@ -1,8 +1,11 @@
 """Tasks are told apart everywhere, and files are the same every time."""
 
+import pytest
+
 import synthetic
 from memloc.figures import style
 from memloc.figures.layers import matrix
+from memloc.report.marks import outline
 
 
 def test_every_task_has_its_own_look():
@@ -14,6 +17,22 @@ def test_every_task_has_its_own_look():
     assert len(set(looks)) == len(tasks)
     groups = [s.group for s in styles.values()]
     assert groups == sorted(groups, key=list(style.GROUPS).index)
+
+
+@pytest.mark.parametrize("group", style.GROUPS)
+def test_any_number_of_tasks_of_a_group_is_told_apart(group):
+    """More than there are shades and markers, each drawn otherwise, on the page as well."""
+    tasks = {f"own{i}": {"category": group, "label": str(i)} for i in range(120)}
+    styles = style.task_styles(tasks)
+    assert {s.group for s in styles.values()} == {group} and len(styles) == 120
+    looks = {(s.colour, outline(s.marker)) for s in styles.values()}
+    assert len(looks) == 120
+
+
+def test_any_number_of_models_has_a_line_of_its_own():
+    lines = style.model_lines([f"m{i}" for i in range(20)])
+    assert len(lines) == len(set(lines.values())) == 20
+    assert list(lines.values())[: len(style.LINES)] == list(style.LINES)
 
 
 def test_paper_tasks_look_the_same_in_every_run():

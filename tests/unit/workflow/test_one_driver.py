@@ -17,12 +17,12 @@ def command(folder, dry=False):
     """A command that is just reading the workflow: its handler."""
     return OneDriver(
         SimpleNamespace(
-            workdir_init=folder,
             dag=None,
             dag_settings=SimpleNamespace(force_incomplete=False),
             execution_settings=None,
             output_settings=SimpleNamespace(dryrun=dry),
-        )
+        ),
+        folder,
     )
 
 

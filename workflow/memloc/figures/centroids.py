@@ -18,8 +18,8 @@ from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_s
 
 TITLES = {
     "trained": "as trained",
-    "bottom": "bottom half from θ$_O$",
-    "top": "top half from θ$_O$",
+    "bottom": "bottom half from θ_O",
+    "top": "top half from θ_O",
 }
 LINES = {"trained": "-", "bottom": "--", "top": ":"}
 GREYS = {"clean_a": ("#444444", ":"), "clean_b": ("#8a8a8a", "--")}

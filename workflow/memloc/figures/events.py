@@ -108,7 +108,7 @@ def _event_handles(rows: Iterable[str]) -> list[Line2D]:
     names = {CROSSING: "crossing", INITIATION: "classification initiation"}
     probes = {
         PROBING_MEMORISATION: "memorisation » generalisation",
-        PROBING_INITIATION: "90 % of best $F_1$",
+        PROBING_INITIATION: "90 % of best F₁",
     }
     first, second = [], []
     for title in rows:

@@ -37,7 +37,7 @@ def label_probes(frame: pd.DataFrame, tasks: Entries, models: Entries, model: st
             axes.set_ylim(-0.03, 1.05)
             layer_ticks(axes.xaxis, n_layers)
         label_lowest(panels, columns, "layer")
-        figure.supylabel("$F_1$ of probes", fontsize=8)
+        figure.supylabel("F₁ of probes", fontsize=8)
         handles = [handle(color="#333333", ls=line, label=label) for label, line in LINES.values()]
         figure.legend(handles=handles, loc="outside lower center", ncols=1 if columns < 3 else 3)
         figure.suptitle(label_of(models, model), fontsize=10)

@@ -5,10 +5,11 @@ blindness; within a family shades differ in lightness, and the marker tells task
 colour. Tasks of the paper keep their style whichever of them a run covers.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, count, product
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from PIL import Image
 
+from memloc.figures.fonts import OWN, fit_fonts
 from memloc.store.files import atomic
 from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
 
 matplotlib.use("Agg")  # jobs draw to files, with or without a display
+# Labels are the user's, and a $ in them is a $. Not in look(): ticks are made when a file is saved.
+matplotlib.rcParams["text.parse_math"] = False
 
 # tasks: name -> {category, label}; models: name -> {label}; both in the order they are shown in
 Entries = Mapping[str, Mapping[str, Any]]
@@ -49,12 +53,12 @@ METADATA = {
 
 @dataclass(frozen=True)
 class TaskStyle:
-    """Look of one task; `group` is a key of GROUPS."""
+    """Look of one task; `group` is a key of GROUPS, `marker` any of matplotlib's."""
 
     label: str
     group: str
     colour: str
-    marker: str
+    marker: Any
 
 
 Styles = dict[str, TaskStyle]
@@ -72,7 +76,7 @@ def task_styles(tasks: Entries) -> Styles:
     first free pair of their group.
     """
     groups = {name: group_of(spec.get("category")) for name, spec in tasks.items()}
-    taken: dict[str, tuple[str, str]] = {}
+    taken: dict[str, tuple[str, Any]] = {}
     for name, group in groups.items():
         if name in PAPER:
             shade, marker = PAPER[name]
@@ -89,18 +93,25 @@ def task_styles(tasks: Entries) -> Styles:
     }
 
 
-def _pairs(group: str) -> Iterator[tuple[str, str]]:
-    """(colour, marker) pairs of a group: first along both at once, then every other pair."""
+def _pairs(group: str) -> Iterator[tuple[str, Any]]:
+    """(colour, marker) pairs of a group without an end.
+
+    First along both at once, then every other pair, then stars of ever more points.
+    """
     shades = GROUPS[group][1]
     start = list(GROUPS).index(group)  # groups begin with different markers
     markers = MARKERS[start:] + MARKERS[:start]
     yield from ((shades[i % len(shades)], marker) for i, marker in enumerate(markers))
     yield from product(shades, markers)
+    for points in count(4):
+        stars = [(points, 1, turn) for turn in (0, 180 / points)]
+        yield from product(shades, stars)
 
 
 def model_lines(models: Sequence[str]) -> dict[str, Any]:
-    """A line style per model, in the configured order."""
-    return {name: LINES[i % len(LINES)] for i, name in enumerate(models)}
+    """A line style per model, in the configured order; after LINES ever more dots to a dash."""
+    further = ((0, (6, 1, *(1, 1) * dots)) for dots in count(4))
+    return dict(zip(models, chain(LINES, further), strict=False))
 
 
 def technique_mark(name: str) -> tuple[str, str, Any]:
@@ -113,7 +124,7 @@ def look() -> AbstractContextManager[None]:
     return plt.rc_context(
         {
             "font.family": "sans-serif",
-            "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: same glyphs everywhere
+            "font.sans-serif": [OWN],  # ships with matplotlib: same glyphs everywhere
             "font.size": 8,
             "axes.titlesize": 9,
             "axes.labelsize": 8,
@@ -146,12 +157,15 @@ def layer_ticks(axis: Axis, n_layers: int, first: float = 1) -> None:
 
 def save(figure: Figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
     """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it."""
-    for path in paths:
-        kind = Path(path).suffix[1:]
-        with atomic(path) as draft:
-            figure.savefig(draft, dpi=dpi, metadata=METADATA[kind])
-            if kind == "png":
-                _shrink(draft)
+    with warnings.catch_warnings():
+        fit_fonts(figure)  # which says what glyphs are missing
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        for path in paths:
+            kind = Path(path).suffix[1:]
+            with atomic(path) as draft:
+                figure.savefig(draft, dpi=dpi, metadata=METADATA[kind])
+                if kind == "png":
+                    _shrink(draft)
     plt.close(figure)
 
 

@@ -47,7 +47,7 @@ def training(
             handle(color="#333333", ls=line, lw=1.6, label=label)
             for label, line in TRAINING_LINES.values()
         ]
-        handles.append(handle(color="#333333", marker="^", ls="", label=r"$\theta_{M_1}$ reached"))
+        handles.append(handle(color="#333333", marker="^", ls="", label="θ_M1 reached"))
         figure.legend(handles=handles, loc="outside lower center", ncols=2 if columns < 3 else 4)
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure

@@ -9,14 +9,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Called:
-    """How Snakemake was called: with which configuration files and which --config."""
+    """How Snakemake was called: with which configuration files, --config, and Snakefile.
+
+    The Snakefile is named only where Snakemake doesn't find it by itself.
+    """
 
     configfiles: Sequence[str] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
+    snakefile: str = ""
 
     def again(self, changed: Mapping[str, Any], target: str = "report") -> str:
         """The same call for `target`, with some settings changed."""
         words = ["snakemake", "--cores", "all"]
+        words += ["--snakefile", self.snakefile] if self.snakefile else []
         words += ["--configfile", *self.configfiles] if self.configfiles else []
         settings = {**self.given, **changed}
         words += ["--config", *(f"{key}={_yaml(value)}" for key, value in settings.items())]

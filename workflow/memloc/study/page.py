@@ -12,12 +12,17 @@ KEEP_EPOCHS = "snakemake --config 'training={keep_epochs: [1, 2, 5, 10]}'"
 class PagePlan:
     """The page of a study.
 
-    called: how Snakemake was called, for the commands that ask for more; paper: the settings of the
+    called: how Snakemake was called, for the commands that ask for more, or None for no commands;
+    paper: the settings of the
     paper's study, beside which this study's are shown; targets: what this command asks for.
     """
 
     def __init__(
-        self, study: Any, called: Called, paper: Mapping[str, Any], targets: Collection[str] = ()
+        self,
+        study: Any,
+        called: Called | None,
+        paper: Mapping[str, Any],
+        targets: Collection[str] = (),
     ):
         self.study, self.called, self.paper, self.targets = study, called, paper, targets
 
@@ -59,7 +64,7 @@ class PagePlan:
             table = study.places.summary("examples")
             missing["examples"] = self._asked("techniques", "swapping", table)
         if not study.kept_epochs:
-            missing["progression"]["command"] = KEEP_EPOCHS
+            missing["progression"]["command"] = KEEP_EPOCHS if self.called else ""
         if "correlations" not in study.summary_tables:
             table = study.places.summary("correlations")
             missing["correlations"] = {"target": table, "command": ""}
@@ -67,7 +72,7 @@ class PagePlan:
 
     def _asked(self, key: str, name: str, target: str) -> dict[str, str]:
         changed = {key: [*self.study.config[key], name]}
-        return {"target": target, "command": self.called.again(changed)}
+        return {"target": target, "command": self.called.again(changed) if self.called else ""}
 
     def records(self) -> dict[str, list[str]]:
         """Records beside the results, by task; the page shows those that exist.

@@ -60,6 +60,11 @@ class Places:
         """A figure's file, without its ending."""
         return f"{self.results}/figures/{name}"
 
+    @property
+    def page(self) -> str:
+        """The page of results."""
+        return f"{self.results}/report.html"
+
     def scratch(self, name: str) -> str:
         """The folder of a job's partial state."""
         return f"{self.results}/.scratch/{name}"

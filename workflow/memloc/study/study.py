@@ -274,6 +274,12 @@ class Study:
         """names() of the study's tasks, for hundreds of figures."""
         return self.names()
 
+    def whole(self) -> list[str]:
+        """The files that the whole study ends in: page, tables and figures."""
+        tables = [self.places.summary(name) for name in self.summary_tables]
+        figures = [file for end in ("pdf", "png") for file in self.figure_files(self.figures, end)]
+        return [self.places.page, *tables, *figures]
+
     # --- names ---------------------------------------------------------------------------
 
     def names(self, tasks: Collection[str] | None = None) -> dict[str, dict[str, Any]]:

@@ -171,7 +171,7 @@ TECHNIQUES = {
         Technique(
             "probing", "Probing", "Probing", "probes.tsv",
             "localise.probes.weights:probe_weights", ("#b3407a", "D", ":"),
-            r"$F_1$ of noise probes", **PAPER,
+            "F₁ of noise probes", **PAPER,
             rule=SubjectRule(
                 "probe", "Train all probes of one fine-tuned model together.",
                 "localise.probes.run:run", ("theta_M2", "theta_F"), {"table": "probes.tsv"},
