@@ -2,8 +2,8 @@
 
 In: the workflow's config.yaml and what differs from it. Out: config (all settings), STUDY (the
 plan), PLACES (paths), PARAMS (what results depend on), COSTS (time and memory), and the helpers
-below. The workflow may be read from any folder, and as a module of another. Planning imports neither torch nor transformers, and every job on a
-cluster parses these files again.
+below. The workflow may be read from any folder, and as a module of another. Planning imports
+neither torch nor transformers, and every job on a cluster parses these files again.
 """
 
 import os

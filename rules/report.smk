@@ -66,6 +66,12 @@ rule report:
             task: [planning.local_copy(workflow, path) for path in paths]
             for task, paths in page().records().items()
         },
+        manifests={
+            model: planning.local_copy(workflow, f"{folder}/manifest.json")
+            for model, folder in zip(
+                STUDY.models, expand(PLACES.pretrained(), model=STUDY.models)
+            )
+        },
         benchmarks=planning.local_copy(
             workflow, BENCHMARK(PLACES.results).removesuffix(".tsv")
         ),

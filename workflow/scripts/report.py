@@ -29,6 +29,7 @@ with job(snakemake):
         },
         pictures=pictures,
         records=params.records,
+        manifests=params.manifests,
         templates=str(Path(snakemake.scriptdir).parent / "report"),
         **params.content,
     )

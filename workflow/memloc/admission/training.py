@@ -1,6 +1,6 @@
 """Whether training reaches what it should: fine-tuning, and windows retrained side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -112,7 +112,7 @@ def _plain_dropout(shared: SharedModel) -> Iterator[None]:
     """Within it, a plain forward pass draws the masks that copies of layers draw."""
     masks, layers = shared.masks, find_layers(shared.model)
 
-    def enter(stage: int) -> object:
+    def enter(stage: int) -> Callable[..., None]:
         return lambda *_: masks.enter(stage)
 
     hooks = [layer.register_forward_pre_hook(enter(n)) for n, layer in enumerate(layers, 1)]

@@ -50,7 +50,8 @@ def check_windows(
     parts = _parts(model, component)
     keep_component(other, model, component)
     swept, before = Swapper(model, other).sweep(inputs), logits_of(model, inputs)
-    worst, effects, unseen = 0.0, [], OF_LOGITS * before.abs().max().item()
+    worst, effects = 0.0, list[float]()
+    unseen = OF_LOGITS * before.abs().max().item()
     for window in chosen_windows(len(parts)):
         with exchanged(model, other, window, parts):
             truth = logits_of(model, inputs)

@@ -36,7 +36,7 @@ class Content:
     tables: summary name -> path of its TSV; pictures; models: name -> {label, source, note};
     tasks: name -> {label, category}, in the order of all figures and tables; settings: the
     configuration; paper: that of the paper's study; records: task -> paths or patterns of
-    provenance files; data: task -> its perturbed.parquet, for the texts of examples; absent: table
+    provenance files; manifests: model -> its manifest, with its exam; data: task -> its perturbed.parquet, for the texts of examples; absent: table
     or technique that wasn't run -> {target, command}; templates: folder of the page's template.
     """
 
@@ -48,6 +48,7 @@ class Content:
     settings: dict[str, Any]
     templates: str
     records: dict[str, list[str]] = field(default_factory=dict)
+    manifests: dict[str, str] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     absent: dict[str, dict[str, str]] = field(default_factory=dict)
     paper: dict[str, Any] = field(default_factory=dict)

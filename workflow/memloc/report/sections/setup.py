@@ -1,6 +1,7 @@
 """Section Setup: which tasks, models, seeds and settings; sizes, noise and lengths of the tasks."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -8,7 +9,9 @@ import yaml
 from memloc.report.parts import Content, Part, Section
 from memloc.report.records import facts_of, software
 from memloc.report.tables import renamed, table
+from memloc.store.files import read_json
 from memloc.store.tables import read_tsv
+from memloc.study.admission import PASSED, REFUSED
 
 SIZES = [
     "task", "category", "classes", "train", "validation", "test", "noisy", "clean",
@@ -27,6 +30,11 @@ LENGTHS_NOTE = (
     "these examples can be memorised. Perturbing labels can make such conflicts among repeated "
     "texts, and can resolve others. Share cut is the share of training examples that were cut "
     "before the model read them."
+)
+EXAM_NOTE = (
+    "Before anything is trained, each model sits an exam on its real weights and with its own "
+    "tokenizer: whether windows of layers that memloc exchanges equal those of a model whose "
+    "weights were really exchanged, whether padding moves predictions, and more."
 )
 # Settings that change no result.
 NO_MATTER = (
@@ -97,7 +105,38 @@ def build(content: Content) -> Section:
     ]
     text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
     texts = [{"title": "The whole configuration", "text": text}]
-    return Section([_differing(content), _tasks(content), Part(texts=texts)], facts=facts)
+    parts = [_differing(content), _models(content), _tasks(content), Part(texts=texts)]
+    return Section(parts, facts=facts)
+
+
+def _models(content: Content) -> Part:
+    """What the models are, and what came of their admission exams."""
+    found = {m: read_json(p) for m, p in content.manifests.items() if Path(p).exists()}
+    facts = [(content.model_label(model), _described(facts)) for model, facts in found.items()]
+    texts = [
+        {
+            "title": f"Admission exam of {content.model_label(model)}",
+            "text": "\n".join(f"{o['outcome']}  {o['check']}: {o['measured']}" for o in exam),
+        }
+        for model, exam in ((model, facts.get("exam", [])) for model, facts in found.items())
+        if exam
+    ]
+    return Part("Models", EXAM_NOTE if texts else "", facts, texts=texts) if found else Part()
+
+
+def _described(facts: Mapping[str, Any]) -> str:
+    """A retrieved model in one line."""
+    exam = facts.get("exam", [])
+    passed = sum(outcome["outcome"] == PASSED for outcome in exam)
+    longest = facts.get("longest_input")
+    reads = f"reads at most {longest} tokens" if longest else "reads inputs of any length"
+    said = [
+        f"{facts['architecture']}, {facts['n_layers']} layers, {reads}",
+        f"passed {passed} of {len(exam)} checks",
+        *facts.get("notes", []),
+        *(f"not for {' and '.join(o['needed_by'])}" for o in exam if o["outcome"] == REFUSED),
+    ]
+    return "; ".join(said)
 
 
 def _differing(content: Content) -> Part:
