@@ -29,6 +29,9 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join([*LIBRARY, *(p for p in FURTHER if p not in LIBRARY)]),
     MEMLOC_DRIVER=str(os.getpid()),  # jobs end with it
 )
+# Threads that wait for each other sleep: where they spin, one other process on a core can slow a
+# job three times.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import planning
 from leftovers import leftover_jobs, leftover_refusal

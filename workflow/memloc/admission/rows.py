@@ -8,6 +8,7 @@ from memloc.errors import MemlocError
 from memloc.models.pooled_states import pooled_tokens, tokens_read
 
 LONG = 1024  # tokens; from some 700 on, BigBird attends to blocks instead of all tokens
+REAL = 4  # of the tokens of a row that is padded so, one in so many is real
 
 
 def check_rows(
@@ -19,7 +20,7 @@ def check_rows(
     Raises MemlocError.
     """
     room = min(longest or LONG, LONG)
-    long_row = (rows[-1] * room)[: room // 2]  # and padded to `room`
+    long_row = (rows[-1] * room)[: room // REAL]  # and padded to `room`
     alone = torch.cat([logits_of(model, batch([row], pad_id)) for row in [*rows, long_row]])
     together = logits_of(model, batch(rows, pad_id))
     padded = logits_of(model, _padded(long_row, room, pad_id))

@@ -18,19 +18,24 @@ OF_EFFECT = 1e-2  # how much of what a window moves may be wrong by rounding
 OF_LOGITS = 1e-5  # the same of the largest logit; the sums are the same, so it is little
 
 
-def chosen_windows(n_layers: int) -> list[Window]:
-    """Single layers (the first and the last among them), neighbours, and all."""
+def chosen_windows(n_layers: int, component: str = LAYER) -> list[Window]:
+    """Single layers (the first and the last among them), all, and of whole layers neighbours."""
     single = [(n, n) for n in range(1, n_layers + 1)]
-    neighbours = [(n, n + 1) for n in range(1, n_layers)]
+    neighbours = [(n, n + 1) for n in range(1, n_layers)] if component == LAYER else []
     return list(dict.fromkeys([*single, *neighbours, (1, n_layers)]))
+
+
+def own_layers(model: PreTrainedModel) -> PreTrainedModel:
+    """A copy of the model with layers of its own; all other parameters are shared with it."""
+    layers = {id(parameter) for parameter in find_layers(model).parameters()}
+    shared = {id(p): p for p in model.parameters() if id(p) not in layers}
+    return copy.deepcopy(model, memo=shared)
 
 
 @torch.no_grad()
 def disturbed(model: PreTrainedModel) -> PreTrainedModel:
-    """A copy of the model whose layers have other weights; all else is shared with the model."""
-    layers = {id(parameter) for parameter in find_layers(model).parameters()}
-    shared = {id(p): p for p in model.parameters() if id(p) not in layers}
-    other = copy.deepcopy(model, memo=shared)
+    """A copy of the model whose layers have other weights."""
+    other = own_layers(model)
     generator = torch.Generator().manual_seed(0)
     for parameter in find_layers(other).parameters():
         spread = 0.5 * parameter.square().mean().sqrt() + 0.02
@@ -44,15 +49,17 @@ def check_windows(
 ) -> str:
     """Windows through the sweep equal the model whose weights are exchanged for `other`'s.
 
-    component: whole layers, or their attention or feed-forward blocks. `other` then is changed to
-    differ in these alone. Returns what was measured. Raises MemlocError.
+    component: whole layers, or their attention or feed-forward blocks. Returns what was measured.
+    Raises MemlocError.
     """
     parts = _parts(model, component)
-    keep_component(other, model, component)
+    if component != LAYER:
+        other = own_layers(other)
+        keep_component(other, model, component)
     swept, before = Swapper(model, other).sweep(inputs), logits_of(model, inputs)
     worst, effects = 0.0, list[float]()
     unseen = OF_LOGITS * before.abs().max().item()
-    for window in chosen_windows(len(parts)):
+    for window in chosen_windows(len(parts), component):
         with exchanged(model, other, window, parts):
             truth = logits_of(model, inputs)
         effect, wrong = distance(truth, before), distance(swept[window], truth)

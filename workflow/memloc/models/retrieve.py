@@ -1,5 +1,6 @@
 """Pre-trained models, retrieved once into a folder that any from_pretrained reads."""
 
+import logging
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from memloc.models.refusals import refuse_kind, refuse_weights, weight_files
 from memloc.store.files import atomic, write_json
 from memloc.store.provenance import sha256
 
+logger = logging.getLogger(__name__)
 TEXTS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
 SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"
 
@@ -142,6 +144,8 @@ def _describe(folder: Path, examine: Exam) -> dict[str, Any]:
             f"its tokenizer has {len(tokenizer)} tokens, its embeddings {rows} rows; "
             "the tokenizer of another model?"
         )
+    for note in notes:
+        logger.warning("%s: %s", type(model).__name__, note)
     return {
         "architecture": type(model).__name__,
         "model_type": model.config.model_type,

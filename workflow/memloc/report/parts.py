@@ -36,8 +36,9 @@ class Content:
     tables: summary name -> path of its TSV; pictures; models: name -> {label, source, note};
     tasks: name -> {label, category}, in the order of all figures and tables; settings: the
     configuration; paper: that of the paper's study; records: task -> paths or patterns of
-    provenance files; manifests: model -> its manifest, with its exam; data: task -> its perturbed.parquet, for the texts of examples; absent: table
-    or technique that wasn't run -> {target, command}; templates: folder of the page's template.
+    provenance files; manifests: model -> its manifest, with its exam; data: task -> its
+    perturbed.parquet, for the texts of examples; absent: table or technique that wasn't run ->
+    {target, command}; templates: folder of the page's template.
     """
 
     title: str

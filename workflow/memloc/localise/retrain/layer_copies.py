@@ -5,7 +5,7 @@ one at a time.
 it goes by torch.func.vmap, which is slower, or copy by copy, which is slower still.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -123,7 +123,7 @@ def can_leave_together(stack: LayerStack) -> bool:
             entry = stack.enter(toy_inputs(model, rows=3))
         hidden = torch.cat([entry.hidden + wave(entry.hidden), entry.hidden - wave(entry.hidden)])
         alone = torch.cat([leave(one) for one in hidden.split(entry.rows)])
-        return _alike(leave(hidden), alone)
+        return _alike([leave(hidden)], [alone])
     except (RuntimeError, ValueError, TypeError, IndexError):
         return False
     finally:
@@ -159,34 +159,39 @@ def _is_right(passage: Passage, number: int) -> bool:
     hidden = torch.cat([entry.hidden + wave(entry.hidden), entry.hidden - wave(entry.hidden)])
     plain = Passage(passage.stack, entry, passage.masks, SINGLE)
     # First, since what is drawn first says how large masks are.
-    theirs = [*_with_gradients(plain, number, weights, hidden), plain.through(number, {}, hidden)]
+    theirs = _results(plain, number, weights, hidden)
     try:
-        ours = [*_with_gradients(passage, number, weights, hidden)]
-        ours.append(passage.through(number, {}, hidden).detach())
+        ours = _results(passage, number, weights, hidden)
     # What vmap and folding can't do, they say in many ways.
     except (Unfoldable, RuntimeError, ValueError, TypeError, IndexError):
         return False
     return all(_alike(one, two) for one, two in zip(ours, theirs, strict=True))
 
 
-def _with_gradients(
-    passage: Passage, number: int, weights: Weights, hidden: Tensor
-) -> Iterator[Tensor]:
-    """Output, its gradient for the state, and that for all weights as one vector."""
+def _results(passage: Passage, number: int, weights: Weights, hidden: Tensor) -> list[list[Tensor]]:
+    """What copies of a layer give: their output, its gradients for the state and for all weights,
+    and the output where all copies share the layer's own weights."""
     with torch.enable_grad():
-        hidden = hidden.detach().requires_grad_()
-        output = passage.through(number, weights, hidden)
-        wanted = [hidden, *weights.values()]
+        state = hidden.detach().requires_grad_()
+        output = passage.through(number, weights, state)
+        wanted = [state, *weights.values()]
         found = torch.autograd.grad((output * wave(output)).sum(), wanted, allow_unused=True)
-    gradients = [
-        g if g is not None else torch.zeros_like(w) for g, w in zip(found, wanted, strict=True)
-    ]
-    return iter([output.detach(), gradients[0], torch.cat([g.flatten() for g in gradients[1:]])])
+    pairs = zip(found, wanted, strict=True)
+    first, *rest = [torch.zeros_like(w) if g is None else g for g, w in pairs]
+    shared = passage.through(number, {}, hidden)
+    return [[output.detach()], [first], rest, [shared.detach()]]
 
 
-def _alike(one: Tensor, two: Tensor) -> bool:
-    """Whether two tensors differ by rounding alone; some gradients, as of keys' biases, are 0."""
-    return bool((one - two).abs().max() <= TOLERANCE * two.abs().max().clamp(min=1e-6))
+def _alike(ones: list[Tensor], twos: list[Tensor]) -> bool:
+    """Whether tensors differ by rounding alone, by the size of the largest: some gradients, as
+    those of keys' biases, are 0."""
+    apart = max(largest(one - two) for one, two in zip(ones, twos, strict=True))
+    return apart <= TOLERANCE * max(1e-6, *map(largest, twos))
+
+
+def largest(tensor: Tensor) -> float:
+    """The largest absolute number in a tensor; nan if it holds one."""
+    return torch.linalg.vector_norm(tensor.detach(), float("inf")).item()
 
 
 def wave(like: Tensor) -> Tensor:
