@@ -72,7 +72,8 @@ def refused(*words, without=(), at_most=700):
         for word in without:
             assert word not in outcome.said, last
         assert len(last) <= at_most, len(last)
-        assert not outcome.seed.exists(), "training had begun"
+        assert not re.search(r"epoch \d", outcome.said), "training had begun"
+        assert not [*outcome.seed.parent.rglob("*.safetensors")], "training had begun"
 
     return check
 
@@ -110,6 +111,15 @@ def says(*words):
     def check(outcome, _):
         for word in words:
             assert word.lower() in outcome.said.lower(), outcome.said[-2000:]
+
+    return check
+
+
+def notes(word):
+    """The model's manifest, and so the page, says it."""
+
+    def check(outcome, _):
+        assert word in (outcome.model / "manifest.json").read_text()
 
     return check
 
@@ -218,9 +228,9 @@ EXPECTED = {
     "16-zip-password": refused("d.zip", ("password", "encrypted")),
     "16-zip-torn": refused("d.zip", ("torn", "damaged", "whole", "broken")),
     "17-dollar-in-label": runs(),
-    "20-json-array": either(refused("d.json", at_most=500), runs(rows(60))),
+    "20-json-array": either(refused("d.json", at_most=500), runs(rows(3000))),
     "21-empty-header-cells": either(refused("toy_train.csv", "name"), runs(rows(60))),
-    "22-bert-without-pooler": either(refused("pooler", "save"), runs(says("pooler"), exact())),
+    "22-bert-without-pooler": either(refused("pooler", "save"), runs(notes("pooler"), exact())),
     "23-tokenizer-without-vocabulary": either(
         refused("tokenizer", without=["save the model's tokenizer into the folder"]),
         runs(exact(r"canine\.encoder\.layer\.(\d+)\.")),
@@ -232,7 +242,9 @@ EXPECTED = {
     "29-quantised": refused("quantised", "fine-tuned"),
     "30-bom-and-named-encoding": runs(rows(60)),
     "31-parquet-column-twice": refused("d.parquet", "twice", without=["Fetch or write it again"]),
-    "33-class-without-true-example": either(refused("'no'"), runs(says("warning", "'no'"))),
+    "33-class-without-true-example": either(
+        refused("no", "true"), runs(says("class no", "θ_O has no other example"))
+    ),
     "34-known-model-from-folder": runs(from_its_folder, exact()),
 }
 AGAIN = {  # the same with another setting, for comparison
