@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Threads that wait for each other sleep: tests run beside each other, and spinning ones block them.
+export OMP_WAIT_POLICY ?= PASSIVE
 READY := $(VENV)/.ready
 
 .PHONY: help setup demo test test-slurm soak lint lock clean
