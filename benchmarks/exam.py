@@ -35,11 +35,21 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO)
     torch.set_num_threads(options.threads)
-    config = AutoConfig.for_model("bert", vocab_size=WORDS, pad_token_id=0)
+    config = AutoConfig.for_model(
+        "bert",
+        vocab_size=WORDS,
+        pad_token_id=0,
+        num_hidden_layers=options.layers,
+        hidden_size=options.width,
+        num_attention_heads=options.width // 64,
+        intermediate_size=4 * options.width,
+    )
     model = AutoModelForSequenceClassification.from_config(config).eval()
     started = time.monotonic()
     outcomes = examine(model, tokenizer())

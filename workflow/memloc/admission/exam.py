@@ -66,8 +66,8 @@ def _checks(
     """(name, check, what alone needs it), in the order in which faults show best."""
     pad_id = tokenizer.pad_token_id
     rows = example_rows(tokenizer, embedding_rows(model) or len(tokenizer))
-    # All windows pass all layers: two short rows, one of them padded, say as much as long ones.
-    inputs = batch(rows[:2], pad_id)
+    # All windows pass all layers: two short rows, one of them padded, are enough for each.
+    inputs, whole = batch(rows[:2], pad_id), batch(rows, pad_id)
     longest = cache(partial(longest_input, model))
 
     other = cache(partial(disturbed, model))
@@ -76,7 +76,7 @@ def _checks(
         ("tokens are the tokenizer's", partial(check_tokenizer, model, tokenizer), ()),
         ("longest input", lambda: f"{longest() or 'any number of'} tokens", ()),
         ("rows are independent", lambda: check_rows(model, rows, pad_id, longest()), ()),
-        ("layers form a chain", partial(check_chain, model, inputs), ()),
+        ("layers form a chain", partial(check_chain, model, whole, inputs), ()),
         ("windows equal exchanged layers", lambda: check_windows(model, other(), inputs), ()),
         ("gradients reach what is trained", partial(check_gradients, model, inputs), ()),
         ("token that is read", partial(check_pooling, model, rows, pad_id), POOLED),

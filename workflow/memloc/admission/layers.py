@@ -17,11 +17,11 @@ SAME_STATE = 1e-5  # of a state's largest number: what layer l returns and layer
 
 
 @torch.no_grad()
-def check_chain(model: PreTrainedModel, inputs: Inputs) -> str:
+def check_chain(model: PreTrainedModel, inputs: Inputs, brief: Inputs) -> str:
     """Layers run once each and in order, and each receives what the one before returned.
 
-    Then the model taken apart (enter, layers, leave), and swapped with itself, gives its own
-    logits. Returns what was measured. Raises MemlocError.
+    Then the model taken apart (enter, layers, leave), and swapped with itself (on the `brief`
+    inputs), gives its own logits. Returns what was measured. Raises MemlocError.
     """
     _check_states(_passed(model, inputs), inputs, len(find_layers(model)))
     expected, stack = logits_of(model, inputs), LayerStack(model)
@@ -35,7 +35,7 @@ def check_chain(model: PreTrainedModel, inputs: Inputs) -> str:
             f"its logits can't be had from the state after the last layer (they differ by "
             f"{apart:.2g}): something beside the layers carries information"
         )
-    windows = Swapper(model, model).sweep(inputs)
+    expected, windows = logits_of(model, brief), Swapper(model, model).sweep(brief)
     moved = max(distance(logits, expected) for logits in windows.values())
     if moved > rounding(expected):
         raise MemlocError(f"swapping its layers with themselves moves its logits by {moved:.2g}")
