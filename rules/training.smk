@@ -23,7 +23,7 @@ rule retrieve_model:
         "../envs/memloc.yaml"
     threads: 2
     resources:
-        mem_mb=mem(8000),
+        mem_mb=COSTS.examining,
         runtime=minutes(60),
     params:
         source=PARAMS.model_source,

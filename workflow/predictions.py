@@ -65,6 +65,15 @@ class Predictions:
 
         return asked
 
+    def examining(self, wildcards: Any, attempt: int) -> int:
+        """Memory to ask for to retrieve a model and examine it.
+
+        That holds its weights, a copy whose layers are disturbed, all gradients, and what windows
+        that train side by side own: four numbers of four bytes for each of its parameters.
+        """
+        parameters = self.sizes.model(wildcards.model).parameters
+        return attempt * int(2000 + 16e-6 * parameters)
+
     # --- the plan of this command ------------------------------------------------------------
 
     def planned(self) -> Budget:
