@@ -409,3 +409,8 @@ def test_parquet_that_datasets_stumbles_at(tmp_path):
     refused(tmp_path / "map.parquet", "cannot be read: .*map<.*without that column")
     pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
     refused(tmp_path / "empty.parquet", "holds no rows")
+
+
+def test_a_member_of_what_is_no_archive(tmp_path):
+    put(tmp_path, "a.csv", CSV)
+    refused(f"{tmp_path}/a.csv!b.csv", "a.csv: is no zip or tar archive.*follows the '!'")

@@ -145,7 +145,13 @@ def open_archive(file: BinaryIO, shown: str) -> Archive:
             "write it again."
         )
     file.seek(0)
-    tar = tarfile.open(fileobj=file)  # noqa: SIM115  (lives as long as the Archive)
+    try:
+        tar = tarfile.open(fileobj=file)  # noqa: SIM115  (lives as long as the Archive)
+    except tarfile.ReadError as error:
+        raise MemlocError(
+            f"{shown}: is no zip or tar archive, or a damaged or cut off one. Fetch or write it "
+            "again, or leave out what follows the '!'."
+        ) from error
     members = {member.name: member for member in tar.getmembers() if member.isfile()}
 
     def read(name: str) -> bytes:
