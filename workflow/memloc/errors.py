@@ -1,10 +1,18 @@
 """The one exception that users are meant to read, and values in it of bounded length."""
 
+from collections.abc import Iterable
 from typing import Any
+
+NAMED = 10  # rows or values that a message names before it only counts them
 
 
 class MemlocError(Exception):
     """Something a user can mend: the message names the file or key, the value, and the remedy."""
+
+
+def encodable(text: str) -> str:
+    r"""A text with lone surrogates, which no file can hold, written out as in ``\ud800``."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def shortly(value: Any, most: int = 60) -> str:
@@ -14,3 +22,9 @@ def shortly(value: Any, most: int = 60) -> str:
     """
     shown = ascii(value[: most + 1]) if isinstance(value, str) else repr(value)
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names for a message, the first ones if they are many."""
+    shown = [shortly(name) for name in names]
+    return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")

@@ -343,3 +343,74 @@ def test_arrow_files_of_both_forms(tmp_path, stream):
     frame = read_file(tmp_path / "a.arrow", {})
     assert records(frame) == ROWS
     assert frame[ROW][1].endswith("a.arrow row 2")
+
+
+# --- further odd files ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("named", "fits"), [("utf-16", True), ("utf-16-le", True),
+                                             ("utf-16-be", False)])  # fmt: skip
+def test_a_mark_names_the_order_of_bytes(tmp_path, named, fits):
+    path = put(tmp_path, "a.csv", codecs.BOM_UTF16_LE + CSV.decode().encode("utf-16-le"))
+    if fits:
+        assert records(read_file(path, {"encoding": [named]})) == ROWS
+    else:
+        refused(path, r"mark of utf-16-le, and is not utf-16-be", {"encoding": [named]})
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress, gzip.compress])
+def test_files_of_several_streams_are_read_whole_or_refused(tmp_path, pack):
+    """Packers that work in parallel write them; a fault in a later one must lose no rows."""
+    first, second = pack(CSV), pack(b"sings,cat\n")
+    assert len(read_file(put(tmp_path, "a.csv", first + second), {})) == 3
+    for damaged in (second[:-6], b"garbage", second[:4] + b"\xff" * 8 + second[12:]):
+        refused(put(tmp_path, "a.csv", first + damaged), "cannot be read: .*damaged or cut off")
+    assert records(read_file(put(tmp_path, "a.csv.gz", pack(pack(CSV))), {})) == ROWS
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("array", [True, False])
+def test_json_lines_end_as_an_editors_do(tmp_path, ends, array):
+    lines = [json.dumps(row) for row in ROWS]
+    content = ends.join(["[", f"{lines[0]},", lines[1], "]"] if array else lines)
+    frame = read_file(put(tmp_path, "a.json", content), {})
+    first = 2 if array else 1
+    assert records(frame) == ROWS
+    assert [place[-6:] for place in frame[ROW]] == [f"line {first}", f"line {first + 1}"]
+
+
+def test_a_number_of_thousands_of_digits_is_told(tmp_path):
+    row = '{"text": %s, "label": "cat"}' % ("1" * 5000)
+    refused(put(tmp_path, "a.jsonl", row), "a.jsonl line 1: not JSON")
+    refused(put(tmp_path, "a.json", f"[{row}]"), "a.json line 1: not JSON")
+
+
+def test_a_key_of_half_a_character_hinders_nothing(tmp_path):
+    frame = read_file(put(tmp_path, "a.jsonl", '{"text": "purrs", "\\ud800": 1}'), {})
+    assert records(frame) == [{"text": "purrs", "\\ud800": 1}]
+
+
+def test_a_column_called_as_ours_is_refused(tmp_path):
+    refused(put(tmp_path, "a.csv", b"text,__row__\npurrs,1\n"), "'__row__'.*Rename")
+
+
+def test_texts_of_folders_whatever_the_case_of_their_ending(tmp_path):
+    for name in ("cat/1.txt", "cat/2.TXT"):
+        path = tmp_path / "all" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("purrs")
+    frame = read_file(tmp_path / "all", {"format": "folders"})
+    assert sorted(frame["file"]) == ["cat/1.txt", "cat/2.TXT"]
+
+
+def test_parquet_that_datasets_stumbles_at(tmp_path):
+    table = pa.table({"text": ["purrs"], "odd": pa.array([[("k", 1)]], pa.map_("str", "int8"))})
+    pq.write_table(table, tmp_path / "map.parquet")
+    refused(tmp_path / "map.parquet", "cannot be read: .*map<.*without that column")
+    pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
+    refused(tmp_path / "empty.parquet", "holds no rows")
+
+
+def test_a_member_of_what_is_no_archive(tmp_path):
+    put(tmp_path, "a.csv", CSV)
+    refused(f"{tmp_path}/a.csv!b.csv", "a.csv: is no zip or tar archive.*follows the '!'")

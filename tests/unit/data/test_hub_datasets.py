@@ -330,3 +330,12 @@ def test_folders_that_are_not_whole_are_refused(tmp_path, fault):
             path.rename(path.with_suffix(".txt"))
     with pytest.raises(MemlocError, match=r"saved: .*save_to_disk"):
         read_saved(str(tmp_path / "saved"), ["train"])
+
+
+def test_a_saved_folder_with_a_split_without_rows(tmp_path):
+    some = datasets.Dataset.from_dict({"text": ["purrs"]})
+    splits = {"train": some, "test": some.select([])}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
+    assert read_saved(str(tmp_path / "saved"), ["train"])["train"] == [("row 1", {"text": "purrs"})]
+    with pytest.raises(MemlocError, match="'train', 'test' holds no rows"):
+        read_saved(str(tmp_path / "saved"), ["train", "test"])

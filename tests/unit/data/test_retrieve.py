@@ -129,6 +129,22 @@ def test_a_null_label_is_no_label(tmp_path):
     assert "?" not in set(dropped["text"])
 
 
+def test_columns_may_be_named_with_spaces_and_bars(tmp_path):
+    """So they are where a header has a space after its commas."""
+    columns = {"text": ["a|b"], "label": " kind"}
+    train, test = "a|b, kind\npurrs,cat\nbarks,dog\n", "a, kind\nhums,cat\n"
+    frame, _ = run(tmp_path, changed(columns=columns), train=train, test=test)
+    assert frame["a"].tolist() == ["purrs", "barks", "hums"]
+
+
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("kind", ["\ud83d", ["\ud83d"]])
+def test_half_a_character_is_no_label(tmp_path, kind, single):
+    keys = {"filters": {"single_label": True}} if single else {}
+    with pytest.raises(MemlocError, match=r"label .*ud83d.* line 3\) is not among"):
+        run_jsonl(tmp_path, {"text": "?", "kind": kind}, **keys)
+
+
 def test_dropped_labels(tmp_path):
     spec = changed(filters={"drop_labels": ["cow"]})
     frame, manifest = run(tmp_path, spec, train=ROWS + "moos,cow\n")
@@ -306,6 +322,15 @@ def test_a_later_retrieval_that_differs_says_so(tmp_path, caplog):
     assert any("rows" in line for line in manifest["differs_from_earlier"])
     assert "differs from an earlier retrieval" in caplog.text
     assert run(tmp_path, train=ROWS + "meows,cat\n")[1]["differs_from_earlier"] == []
+
+
+def test_a_score_too_large_for_a_number(tmp_path):
+    keys = {key: SCORES[key] for key in ("columns", "label_from_score")}
+    with pytest.raises(
+        MemlocError, match=r"kind is not a finite number: .*1111.*line 3\)"
+    ) as caught:
+        run_jsonl(tmp_path, {"text": "a", "kind": int("1" * 400)}, **keys)
+    assert len(str(caught.value)) < 1500
 
 
 def test_pinned_hashes(tmp_path):

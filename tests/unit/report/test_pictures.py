@@ -2,6 +2,7 @@
 
 import sys
 import types
+from html import unescape
 
 import matplotlib.pyplot as plt
 import pytest
@@ -20,6 +21,16 @@ def test_every_kind_has_a_caption_that_names_its_wildcards(kind):
     html = caption(kind, words)
     assert html.startswith("<") and "<strong>" in html and "{{" not in html
     assert "system-message" not in html and "problematic" not in html
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["My *task*", "`a` b", "|x|", "name_", r"\a\b", "[1]_", "1. x", "- x", "a::", "$x$ {y}"],
+)
+def test_labels_are_no_markup(label):
+    """As a file's caption in Snakemake's report, too, where the names of task files stand."""
+    html = unescape(str(caption("centroids", {"task": label, "model": label})))
+    assert html.count(label) == 2 and "problematic" not in html
 
 
 @pytest.fixture

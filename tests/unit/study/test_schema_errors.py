@@ -28,7 +28,7 @@ def said(content, special=lambda fault, key: None):
     [
         ({}, "top level: 'names' is a required property; the guide shows every key"),
         ({"names": "a"}, "names = 'a': write a list, as [a]"),
-        ({"names": ["a", "b", "a"]}, "names lists a twice; name each once"),
+        ({"names": ["a", "b", "a"]}, "names lists 'a' twice; name each once"),
         ({"names": [True]}, "names.0 = True: YAML reads an unquoted yes"),
         ({"names": [], "rate": -1}, "rate = -1: -1 is less than the minimum of 0; meaning of"),
         ({"names": [], "count": -1}, "of 0; see the guide"),

@@ -153,7 +153,7 @@ def test_binary_needs_its_key(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"labels": ["cat", "cat"]}, ["labels lists cat twice"]),
+        ({"labels": ["cat", "cat"]}, ["labels lists 'cat' twice"]),
         ({"labels": ["cat"]}, ["labels", "at least two classes"]),
         ({"labels": [True, False]}, ["labels.", "in quotes"]),
         ({"lables": ["cat"]}, ["unknown key 'lables'", "did you mean 'labels'"]),
@@ -163,7 +163,7 @@ def test_binary_needs_its_key(tmp_path):
         ({"columns": {"text": ["text"], "label": "kind", "corrected": "c"}}, ["columns.noisy"]),
         ({"split": {"train": "train", "heldout": "validation"}}, ["source.files.validation"]),
         ({"split": {"all": "train", "share": 1.5}}, ["split"]),
-        ({"label_values": {"cow": [1]}}, ["label_values mentions 'cow'", "cat, dog"]),
+        ({"label_values": {"cow": [1]}}, ["label_values mentions 'cow'", "'cat', 'dog'"]),
         ({"label_values": {"cat": [1], "dog": ["1"]}}, ["'1' stands for both 'cat' and 'dog'"]),
         ({"binary_labels": ["cat", "cow"]}, ["binary_labels mentions 'cow'"]),
         ({"source": {"files": {"train": "a"}, "hub": "a/b", "package": "a==1"}}, ["both `hub`"]),
@@ -174,6 +174,14 @@ def test_binary_needs_its_key(tmp_path):
         ({"source": {"hub": "a/b"}}, ["source.hub needs source.files"]),
         ({"source": {"files": {"train": "a"}, "sha256": "0" * 64}}, ["one checksum", "per split"]),
         ({"labels": ["1", "1.0"]}, ["labels '1' and '1.0' are read as one"]),
+        ({"labels": ["cat", " "]}, ["blank name", "label_values"]),
+        ({"labels": ["x" * 9999]}, ["at least two classes"]),
+        ({"labels": [*map(str, range(999)), *map(str, range(999))]}, ["twice"]),
+        ({"labels": [*map(str, range(9999))], "binary_labels": ["1", "x"]}, ["mentions 'x'"]),
+        ({"split": {"all": "train", "share": float("nan")}}, ["split.share", "between 0 and 1"]),
+        ({"columns": {"text": ["x|a", "x|b"], "label": "kind"}}, ["two columns 'x'"]),
+        ({"columns": {"text": ["|a"], "label": "kind"}}, ["a column ''"]),
+        ({"columns": {"text": ["__row__"], "label": "kind"}}, ["'__row__'", "uses itself"]),
         ({"source": "x" * 9999}, ["source"]),
         ({"source": {"files": {"train": "a"}, "package": "a"}}, ["source.package"]),
         ({"source": {"files": {"train": "a"}, "format": "xls"}}, ["source.format", "xls"]),
@@ -181,19 +189,26 @@ def test_binary_needs_its_key(tmp_path):
 )
 def test_refusals_name_file_key_and_remedy(tmp_path, keys, words):
     said = refuse(tmp_path, changed(**keys), *words)
-    assert "animals.yaml" in said and len(said) < 1500
+    assert "animals.yaml" in said and len(said) < 1500 and "\n" not in said
 
 
 def test_key_given_twice(tmp_path):
     (tmp_path / "animals.yaml").write_text("label: a\nlabel: b\n")
-    with pytest.raises(MemlocError, match=r"animals\.yaml.*label is given twice"):
+    with pytest.raises(MemlocError, match=r"animals\.yaml.*label is given twice.* line 2,"):
         load_task("animals", [tmp_path])
+
+
+def test_merged_keys_may_be_overridden(tmp_path):
+    path = write(tmp_path, changed(split=None))
+    path.write_text(path.read_text() + "split: {<<: {share: 0.5, all: train}, share: 0.8}\n")
+    assert load_task("animals", [tmp_path])["split"] == {"all": "train", "share": 0.8}
 
 
 def test_broken_yaml_and_missing_file(tmp_path):
     (tmp_path / "broken.yaml").write_text("label: [a\n")
-    with pytest.raises(MemlocError, match=r"broken\.yaml.*not readable as YAML"):
+    with pytest.raises(MemlocError, match=r"broken\.yaml.*not readable as YAML") as caught:
         load_task("broken", [tmp_path])
+    assert "\n" not in str(caught.value)
     (tmp_path / "empty.yaml").write_text("")
     with pytest.raises(MemlocError, match="key: value"):
         load_task("empty", [tmp_path])

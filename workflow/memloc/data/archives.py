@@ -14,16 +14,36 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from memloc.data.faults import listed
-from memloc.errors import MemlocError, shortly
+from memloc.errors import MemlocError, listed, shortly
+
+
+def _all_of(decompressor: Callable[[], Any]) -> Callable[[bytes], bytes]:
+    """Decompression of all the streams of a file, as parallel packers write several.
+
+    Python's own functions take a damaged second stream, and all that follows it, for no part of
+    the file, and say nothing.
+    """
+
+    def decompress(content: bytes) -> bytes:
+        parts = []
+        while content:
+            stream = decompressor()
+            parts.append(stream.decompress(content))
+            if not stream.eof:
+                raise EOFError("the compressed data end before their end mark")
+            content = stream.unused_data.lstrip(b"\0")  # files of xz may be padded
+        return b"".join(parts)
+
+    return decompress
+
 
 # What compressed files begin with: the content decides, and not the name.
 COMPRESSED: dict[bytes, Callable[[bytes], bytes]] = {
     b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ\x00": lzma.decompress,
+    b"BZh": _all_of(bz2.BZ2Decompressor),
+    b"\xfd7zXZ\x00": _all_of(lzma.LZMADecompressor),
 }
 COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz")
 OTHERS = {
@@ -58,7 +78,7 @@ def _uncompressed(content: bytes, shown: str) -> bytes:
     for start, uncompress in COMPRESSED.items():
         # Three letters may begin a text; a bzip2 file goes on with a digit and a number.
         if content.startswith(start) and (start != b"BZh" or content[4:10] == b"1AY&SY"):
-            return uncompress(content)
+            return _uncompressed(uncompress(content), shown)
     for start, kind in OTHERS.items():
         if content.startswith(start):
             raise MemlocError(
@@ -125,7 +145,13 @@ def open_archive(file: BinaryIO, shown: str) -> Archive:
             "write it again."
         )
     file.seek(0)
-    tar = tarfile.open(fileobj=file)  # noqa: SIM115  (lives as long as the Archive)
+    try:
+        tar = tarfile.open(fileobj=file)  # noqa: SIM115  (lives as long as the Archive)
+    except tarfile.ReadError as error:
+        raise MemlocError(
+            f"{shown}: is no zip or tar archive, or a damaged or cut off one. Fetch or write it "
+            "again, or leave out what follows the '!'."
+        ) from error
     members = {member.name: member for member in tar.getmembers() if member.isfile()}
 
     def read(name: str) -> bytes:

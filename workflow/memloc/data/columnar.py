@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from memloc.data.faults import listed
-from memloc.errors import MemlocError, shortly
+from memloc.errors import MemlocError, listed, shortly
+from memloc.store.files import read_json
 
 
 def read_columnar(content: bytes, kind: str, shown: str) -> list[tuple[str, dict[str, Any]]]:
@@ -24,6 +24,8 @@ def read_columnar(content: bytes, kind: str, shown: str) -> list[tuple[str, dict
         file.write_bytes(content)
         try:
             _refuse_twice(_column_names(file, kind), shown)
+            if kind == "parquet" and pq.read_metadata(file).num_rows == 0:
+                return []  # at which datasets stumbles
             loaded = datasets.load_dataset(
                 kind, data_files=str(file), split="train", cache_dir=folder
             )
@@ -31,6 +33,11 @@ def read_columnar(content: bytes, kind: str, shown: str) -> list[tuple[str, dict
             cause = str(error.__cause__ or error).splitlines()[0]
             raise MemlocError(
                 f"{shown}: not a whole {kind} file: {shortly(cause, 160)}. Fetch or write it again."
+            ) from error
+        except ValueError as error:  # a kind of column that datasets does not know
+            raise MemlocError(
+                f"{shown}: cannot be read: {shortly(str(error), 160)}. Write it again without "
+                "that column."
             ) from error
         return rows_of(loaded)
 
@@ -71,10 +78,14 @@ def read_saved(folder: str, splits: list[str]) -> dict[str, list[tuple[str, dict
     """
     import datasets
 
+    index = Path(folder, "dataset_dict.json")
     try:
-        loaded = datasets.load_from_disk(folder)
-        parts = loaded if isinstance(loaded, datasets.DatasetDict) else {"train": loaded}
-        refuse_lacking(splits, parts, f"{folder}")
+        if index.is_file():  # splits that aren't asked for may be empty, at which datasets stumbles
+            refuse_lacking(splits, read_json(index)["splits"], folder)
+            parts = {name: datasets.load_from_disk(f"{folder}/{name}") for name in splits}
+        else:
+            parts = {"train": datasets.load_from_disk(folder)}
+            refuse_lacking(splits, parts, folder)
         for name in splits:
             _refuse_twice(parts[name].column_names, f"{folder}: {name}")
         return {name: rows_of(parts[name], named=True) for name in splits}
@@ -82,6 +93,11 @@ def read_saved(folder: str, splits: list[str]) -> dict[str, list[tuple[str, dict
         raise MemlocError(
             f"{folder}: is not a whole folder of save_to_disk: {shortly(str(error), 160)}. "
             "Write it again with datasets' save_to_disk, or name its files under source.files."
+        ) from error
+    except LookupError as error:
+        raise MemlocError(
+            f"{folder}: is damaged, or one of {listed(splits)} holds no rows. Write it again with "
+            "datasets' save_to_disk."
         ) from error
     except (pa.ArrowException, OSError, ValueError) as error:
         raise MemlocError(

@@ -4,9 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from memloc.errors import MemlocError, shortly
+from memloc.errors import NAMED, MemlocError, shortly
 
-NAMED = 10  # rows or values that a message names before it only counts them
 FAULTS = 5  # faults that one message tells
 PLACE = re.compile(r"(.*) (line|row) (\d+)", re.DOTALL)
 
@@ -26,6 +25,7 @@ def places(rows: Iterable[str]) -> str:
 
 
 def _numbers(kind: str, numbers: list[str]) -> str:
+    numbers = list(dict.fromkeys(numbers))  # an array may stand on one line
     more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
     return f"{kind}{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:NAMED])}{more}"
 
@@ -48,9 +48,3 @@ def raise_all(faults: list[str]) -> None:
     if faults:
         more = f" And {len(faults) - FAULTS} further faults." if len(faults) > FAULTS else ""
         raise MemlocError(" — Also: ".join(faults[:FAULTS]) + more)
-
-
-def listed(names: Iterable[object]) -> str:
-    """Names for a message, the first ones if they are many."""
-    shown = [shortly(name) for name in names]
-    return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")

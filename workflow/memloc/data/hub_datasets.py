@@ -18,9 +18,8 @@ from huggingface_hub import constants
 
 from memloc.data import hub
 from memloc.data.columnar import refuse_lacking, rows_of
-from memloc.data.faults import listed
 from memloc.data.readers import as_table, read_file
-from memloc.errors import MemlocError, shortly
+from memloc.errors import MemlocError, listed, shortly
 from memloc.store.provenance import sha256
 
 logger = logging.getLogger(__name__)

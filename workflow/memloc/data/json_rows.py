@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memloc.data.faults import by_value, places, raise_all
-from memloc.errors import shortly
+from memloc.errors import encodable, shortly
 
 Rows = list[tuple[str, dict[str, Any]]]
 
@@ -22,9 +22,10 @@ class _Objects:
         self.twice: list[str] = []
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in pairs]
+        # half a character, as in "\\ud800", could not be a column's name
+        names = [encodable(name) for name, _ in pairs]
         self.twice += sorted({name for name in names if names.count(name) > 1})
-        return dict(pairs)
+        return dict(zip(names, (value for _, value in pairs), strict=True))
 
 
 class _Faults:
@@ -71,6 +72,8 @@ def read_json(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows as ("line N", values by key). Raises MemlocError telling all bad lines at once."""
     found = _Faults(shown)
+    # An editor's lines end so, too; inside strings JSON has no bare line breaks.
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     (_read_array if text.lstrip().startswith("[") else _read_lines)(text, found)
     found.refuse()
     return iter(found.rows)
@@ -84,7 +87,7 @@ def _read_lines(text: str, found: _Faults) -> None:
         objects = _Objects()
         try:
             value = objects.decoder.decode(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also a number of thousands of digits
             found.broken.append((f"{found.shown} line {number}", str(error)))
             continue
         found.add(value, number, objects.twice)
@@ -111,7 +114,7 @@ def _read_array(text: str, found: _Faults) -> None:
             place += 1
         if text[_skip(text, place + 1) :]:
             raise json.JSONDecodeError("Something after the array's end", text, place + 1)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         at = getattr(error, "lineno", line)
         found.broken.append((f"{found.shown} line {at}", str(error)))
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from memloc.data.faults import PLACE, by_value, listed, places, raise_all
+from memloc.data.faults import PLACE, by_value, places, raise_all
 from memloc.data.readers import ROW
-from memloc.errors import MemlocError, shortly
+from memloc.errors import MemlocError, listed, shortly
 from memloc.study.tasks import Task, alternatives, as_text, label_map, text_columns
 
 TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
@@ -84,7 +84,7 @@ def _read(frame: pd.DataFrame, task: Task, faults: list[str]) -> pd.DataFrame:
 
 
 def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
-    for name in alternatives(wish):
+    for name in (wish, *alternatives(wish)):  # a name may itself hold a bar, or begin with a space
         if name in raw:
             return raw[name]
     found = PLACE.fullmatch(raw[ROW].iloc[0]) if len(raw) else None
@@ -155,7 +155,7 @@ def _finite(value: Any) -> float | None:
     """A score as a number; None where it is missing, nan, infinite or no number."""
     try:
         score = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return score if math.isfinite(score) else None
 
@@ -200,10 +200,10 @@ def _repeats(frame: pd.DataFrame, task: Task) -> pd.Series:
     return texts.duplicated() & ~empty
 
 
-def _topics(value: Any) -> list[Any]:
+def _topics(value: Any) -> list[str]:
     """The labels of one document: a list, or one text with `|` between them; none if empty."""
     if _is_list(value):
-        return list(value)
+        return [as_text(name) for name in value]
     return [name for name in map(str.strip, as_text(value).split("|")) if name]
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from memloc.data.faults import listed
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, listed
 from memloc.seeds import derive
 from memloc.store.columns import text_names
 from memloc.store.provenance import sha256, write_provenance

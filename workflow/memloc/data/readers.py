@@ -28,13 +28,13 @@ TEXT_READERS = {
     "orange": orange,
 }
 COLUMNAR = ("parquet", "arrow")
-# What a file begins with that names its own encoding; longer marks first.
-MARKS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+# What a file begins with that names its own encoding, and names of it; longer marks first.
+MARKS: dict[bytes, tuple[str, ...]] = {
+    codecs.BOM_UTF8: ("utf-8", "utf-8-sig"),
+    codecs.BOM_UTF32_LE: ("utf-32", "utf-32-le"),
+    codecs.BOM_UTF32_BE: ("utf-32", "utf-32-be"),
+    codecs.BOM_UTF16_LE: ("utf-16", "utf-16-le"),
+    codecs.BOM_UTF16_BE: ("utf-16", "utf-16-be"),
 }
 
 
@@ -63,6 +63,8 @@ def as_table(records: list[tuple[str, dict[str, Any]]], before: str, shown: str)
     if not records:
         raise MemlocError(f"{shown}: holds no rows. Is this the right file?")
     frame = pd.DataFrame([record for _, record in records], dtype=object)
+    if ROW in frame:
+        raise MemlocError(f"{shown}: has a column {ROW!r}, a name memloc uses itself. Rename it.")
     frame[ROW] = [f"{before}{place}" for place, _ in records]
     return frame
 
@@ -84,7 +86,8 @@ def _kind(name: str) -> str:
     if kind not in TEXT_READERS and kind not in COLUMNAR:
         raise MemlocError(
             f"{name}: unknown kind of file. Use .tsv, .csv, .json, .jsonl, .parquet or .arrow "
-            "(also .gz, .bz2 or .xz), or say what it is with source.format."
+            "(also .gz, .bz2 or .xz), name a member of an archive after '!', as in "
+            "data.zip!rows.csv, or say what it is with source.format."
         )
     return kind
 
@@ -95,22 +98,24 @@ def decode(content: bytes, source: dict[str, Any], shown: str) -> str:
     A file with a mark is in the encoding that the mark names, or refused.
     """
     encodings = source.get("encoding", ["utf-8"])
-    marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
+    marked: tuple[str, ...] = next(
+        (names for mark, names in MARKS.items() if content.startswith(mark)), ()
+    )
     problem = None
     for encoding in encodings:
         try:
-            if marked and not codecs.lookup(encoding).name.startswith(marked):
+            if marked and codecs.lookup(encoding).name not in marked:
                 continue
             return content.decode(encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             problem = error
-        except LookupError as error:
+        except (LookupError, ValueError) as error:
             raise MemlocError(f"source.encoding: {error}. Use a name Python knows.") from error
     tried = " or ".join(encodings)
     if problem is None:
         raise MemlocError(
-            f"{shown}: begins with the byte-order mark of {marked}, and is not {tried}. Save it as "
-            f"UTF-8, or set source.encoding: [{marked}]."
+            f"{shown}: begins with the byte-order mark of {marked[-1]}, and is not {tried}. "
+            f"Save it as UTF-8, or set source.encoding: [{marked[0]}]."
         )
     raise MemlocError(
         f"{shown}: not {tried} (byte {problem.start}: {problem.reason}). "
@@ -139,12 +144,13 @@ def _texts_below(path: str) -> Iterator[tuple[str, bytes]]:
     outer, _, inside = path.partition("!")
     with told(path):
         if Path(outer).is_dir():
-            for file in Path(outer).glob("*/*.txt"):
-                yield f"{file.parent.name}/{file.name}", file.read_bytes()
+            for file in Path(outer).glob("*/*"):
+                if file.name.lower().endswith(".txt"):
+                    yield f"{file.parent.name}/{file.name}", file.read_bytes()
             return
         archive = open_archive(io.BytesIO(Path(outer).read_bytes()), outer)
         start = f"{inside.strip('/')}/" if inside else ""
         for name in archive.names():
             below = name.removeprefix(start)
-            if name.startswith(start) and below.count("/") == 1 and below.endswith(".txt"):
+            if name.startswith(start) and below.count("/") == 1 and below.lower().endswith(".txt"):
                 yield below, archive.read(name)

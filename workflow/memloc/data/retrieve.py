@@ -9,10 +9,9 @@ import pandas as pd
 
 from memloc.data import pypi
 from memloc.data.columnar import read_saved
-from memloc.data.faults import listed
 from memloc.data.normalise import normalise
 from memloc.data.readers import as_table, content_hash, read_file
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, listed
 from memloc.store.files import read_json, write_json
 from memloc.store.provenance import memloc_version, sha256
 from memloc.store.tables import write_task

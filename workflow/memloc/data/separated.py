@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from memloc.data.faults import listed, places, raise_all
-from memloc.errors import MemlocError
+from memloc.data.faults import places, raise_all
+from memloc.errors import MemlocError, listed
 
 logger = logging.getLogger(__name__)
 LITERAL = "if quotes are part of the text, set source.quoting: false"

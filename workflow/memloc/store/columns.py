@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 # All columns of a retrieved or perturbed table but the texts.
-RESERVED = ("split", "index", "original_label", "label", "noisy")
+RESERVED = ("split", "index", "original_label", "label", "noisy", "__row__")
 
 
 def text_names(columns: Iterable[str]) -> list[str]:

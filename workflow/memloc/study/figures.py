@@ -14,6 +14,7 @@ import jinja2
 
 Words = Mapping[str, str]  # wildcards of one figure, by name
 CAPTIONS = jinja2.Environment(undefined=jinja2.StrictUndefined)
+PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 MEASURES = ("mcog", "layer_weights")  # of which correlations are drawn
 
 
@@ -53,8 +54,12 @@ class FigureKind:
         return f"{self.title}: {self.alt.format(names='each ' + ' and '.join(words))}"
 
     def captioned(self, words: Words) -> str:
-        """The caption of one figure, as reStructuredText; UndefinedError if a word is missing."""
-        return _template(self.caption).render(words).strip()
+        """The caption of one figure, as reStructuredText; UndefinedError if a word is missing.
+
+        Marks in words, which are the user's, are escaped: they would be read as markup.
+        """
+        plain = {key: PUNCTUATION.sub(r"\\\g<0>", word) for key, word in words.items()}
+        return _template(self.caption).render(plain).strip()
 
 
 @cache

@@ -44,7 +44,7 @@ def _common(fault: Fault, key: str) -> str | None:
         )
     if fault.validator == "uniqueItems":
         twice = sorted({str(item) for item in given if given.count(item) > 1})
-        return f"{key} lists {', '.join(twice)} twice; name each once"
+        return f"{key} lists {shortly(', '.join(twice), 300)} twice; name each once"
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from memloc.errors import MemlocError, shortly
+from memloc.errors import MemlocError, encodable, listed, shortly
 from memloc.store.columns import RESERVED
 from memloc.study.schema_errors import Fault, explain
 from memloc.study.sources import check_source, is_local, local_hashes, name_only, splits_needed
@@ -101,7 +101,7 @@ def as_text(value: Any) -> str:
     """
     if value is None or value != value:
         return ""
-    text = str(value).strip()
+    text = encodable(str(value)).strip()
     if WHOLE.fullmatch(text):
         text = str(int(text.partition(".")[0]))
     return text.lower() if text.lower() in ("true", "false") else text
@@ -135,13 +135,15 @@ class _Loader(yaml.SafeLoader):
     """YAML that refuses a key given twice, of which the first would silently be lost."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = {str(key) for key in keys if keys.count(key) > 1}
-        if twice:
-            raise yaml.MarkedYAMLError(
-                problem=f"the key {', '.join(sorted(twice))} is given twice",
-                problem_mark=node.start_mark,
-            )
+        seen: list[Any] = []
+        for key, _ in node.value:
+            if key.tag.endswith(":merge"):  # <<, whose keys may be overridden
+                continue
+            name = self.construct_object(key, deep=True)
+            if name in seen:
+                problem = f"the key {name} is given twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.append(name)
         return super().construct_mapping(node, deep)
 
 
@@ -149,7 +151,8 @@ def _parse(file: Path) -> Task:
     try:
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise MemlocError(f"{file}: not readable as YAML: {error}. Mend the line named.") from error
+        cause = shortly(" ".join(str(error).split()), 300)
+        raise MemlocError(f"{file}: not readable as YAML: {cause}. Mend the line named.") from error
     if not isinstance(content, dict):
         raise MemlocError(f"{file}: must hold `key: value` lines, but holds {shortly(content)}.")
     return content
@@ -184,7 +187,7 @@ def _special(fault: Fault, key: str) -> str | None:
     """What is said of faults that only a task file can have."""
     if fault.validator == "minItems" and key == "labels":
         return (
-            f"labels has {len(fault.instance)} entries ({fault.instance}); "
+            f"labels has {len(fault.instance)} entries ({shortly(fault.instance)}); "
             "classification needs at least two classes. List every label name"
         )
     return None
@@ -197,7 +200,18 @@ def _check_columns(task: Task, file: Path) -> None:
             f"{file}: needs either columns.label or label_from_score, and not both. "
             "Name the column that holds the label."
         )
-    for name in text_columns(task):
+    share = task["split"].get("share", 0.5)
+    if not 0 < share < 1:  # nan passes the comparisons of a schema
+        raise MemlocError(f"{file}: split.share = {share}: give a number between 0 and 1.")
+    names = text_columns(task)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or "" in names:
+        raise MemlocError(
+            f"{file}: columns.text calls {'two columns' if twice else 'a column'} "
+            f"{listed(twice or [''])}. Of `a|b` the first is the column's name here: put another "
+            "first."
+        )
+    for name in names:
         if name in RESERVED:
             raise MemlocError(
                 f"{file}: columns.text: {name!r} is a name memloc uses itself. "
@@ -223,11 +237,15 @@ def _check_labels(task: Task, file: Path) -> None:
         for name in names:
             if name not in labels:
                 raise MemlocError(
-                    f"{file}: {key} mentions {name!r}, which is not among labels: "
-                    f"{', '.join(labels)}. Correct the name or add it to labels."
+                    f"{file}: {key} mentions {shortly(name)}, which is not among labels: "
+                    f"{listed(labels)}. Correct the name or add it to labels."
                 )
     seen: dict[str, str] = {}
     for name in labels:
+        if not name.strip():
+            raise MemlocError(
+                f"{file}: labels has a blank name. Write one, and give '' under its label_values."
+            )
         if seen.setdefault(as_text(name), name) != name:
             raise MemlocError(
                 f"{file}: labels {seen[as_text(name)]!r} and {name!r} are read as one. Rename one "
