@@ -61,6 +61,15 @@ def test_pairs_and_alternative_names(tmp_path):
     assert frame.iloc[0].tolist() == ["train", "b", "a", "cat"]
 
 
+def test_files_of_one_split_may_name_a_column_differently(tmp_path):
+    (tmp_path / "more.csv").write_text("body,kind\nneighs,horse\n")
+    files = {"train": ["train.csv", "more.csv"], "test": "test.csv"}
+    spec = changed(columns={"text": ["text|body"], "label": "kind"}, source={"files": files})
+    spec["labels"] = ["cat", "dog", "horse"]
+    frame, _ = run(tmp_path, spec)
+    assert "neighs" in set(frame["text"]) and not (frame["text"] == "").any()
+
+
 def test_missing_column_lists_those_there(tmp_path):
     columns = {"text": ["body"], "label": "kind"}
     refuse(tmp_path, r"train\.csv: has no column 'body'; it has 'text', 'kind'.*columns",

@@ -84,9 +84,14 @@ def _read(frame: pd.DataFrame, task: Task, faults: list[str]) -> pd.DataFrame:
 
 
 def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
-    for name in (wish, *alternatives(wish)):  # a name may itself hold a bar, or begin with a space
-        if name in raw:
-            return raw[name]
+    """The column of that name; files of one split may each have another of `a|b`."""
+    # A name may itself hold a bar, or begin with a space.
+    names = dict.fromkeys((wish, *alternatives(wish)))
+    first, *others = [raw[name] for name in names if name in raw] or [None]
+    for other in others:
+        first = first.where(first.notna(), other)
+    if first is not None:
+        return first
     found = PLACE.fullmatch(raw[ROW].iloc[0]) if len(raw) else None
     raise MemlocError(
         f"{found.group(1) if found else 'the source'}: has no column {wish!r}; it has "
