@@ -16,7 +16,7 @@ def test_names_that_look_like_numbers_give_full_tables(tmp_path):
         tasks=["007"],
         models=["nan"],
         model_sources={"nan": {"folder": "tiny-bert"}},
-        techniques=["weight_change"],
+        techniques=["weight-change"],
         stages=[],
     )
     write_task(folder / "my-tasks", "007", classes=("null", "1_000"))
@@ -27,6 +27,6 @@ def test_names_that_look_like_numbers_give_full_tables(tmp_path):
         if name != "one_layer":  # of which weight change, a technique without windows, has no row
             assert set(frame["task"]) == {"007"} and set(frame["model"]) == {"nan"}, name
     (row,) = read_tsv(folder / "results/summary/mcog.tsv").to_dict("records")
-    assert row["technique"] == "weight_change" and math.isfinite(row["mcog"])
+    assert row["technique"] == "weight-change" and math.isfinite(row["mcog"])
     (row,) = read_tsv(folder / "results/tasks.tsv").to_dict("records")
     assert row["task"] == "007" and row["classes"] == 2
