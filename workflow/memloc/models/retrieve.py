@@ -18,6 +18,7 @@ from memloc.models.layers import embedding_rows, find_layers, layer_parameter_co
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
 from memloc.models.refusals import refuse_kind, refuse_weights, weight_files
+from memloc.models.whole import refuse_nonfinite
 from memloc.store.files import atomic, write_json
 from memloc.store.provenance import sha256
 
@@ -138,6 +139,7 @@ def _named(source: dict[str, Any], folder: Path) -> Iterator[None]:
 def _describe(folder: Path, examine: Exam) -> dict[str, Any]:
     tokenizer = load_tokenizer(folder)
     model, notes = load_with_notes(folder, ["a", "b"], seed=0)
+    refuse_nonfinite(model)
     rows = embedding_rows(model)
     if rows is not None and len(tokenizer) > rows:
         raise MemlocError(
