@@ -132,4 +132,4 @@ def begin():
     planning.record_results_left_behind(workflow)
 
 
-planning.watch(PART, begin, COSTS.report)
+planning.watch(PART, readable(begin), COSTS.report)

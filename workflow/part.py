@@ -6,6 +6,7 @@ workflow several times; what is to be there once is kept with the workflow.
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from snakemake.path_modifier import PathModifier
 
 from memloc.study.command import Called
 from memloc.study.merging import laid_over, read_defaults, taken_apart
+from memloc.study.yaml_keys import refuse_keys_twice
+from profile_files import profile_files
 
 SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 FOLDERS = ("results_dir", "resources_dir")
@@ -60,11 +63,14 @@ def settings(workflow: Any, config: Mapping[str, Any], defaults: Path) -> dict[s
     files of --configfile, and --config; for a module `config`, if it is given one.
     """
     usual, given = read_defaults(defaults), workflow.config_settings
+    refuse_keys_twice(defaults)
     modifier = workflow.modifier
     if modifier.is_main_snakefile() or not modifier.skip_configfile:
         here = Path("config.yaml")
         is_own = modifier.is_main_snakefile() and here.exists() and not here.samefile(defaults)
         files = [*([here] if is_own else []), *given.configfiles]
+        for file in [*files, *profile_files(sys.argv[1:], workflow.main_snakefile)]:
+            refuse_keys_twice(file)
         above = [*map(load_configfile, files), given.config]
     else:
         above = [taken_apart(config, usual)]

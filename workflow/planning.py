@@ -23,6 +23,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from driver import Folder
 from memloc.budget.model import Job
+from memloc.errors import MemlocError
 from part import Part
 
 READING_SECONDS = 15.0  # for which a command may read the workflow before it counts as a run
@@ -55,6 +56,8 @@ class BudgetHandler(logging.Handler):
             try:
                 if text := self.text():
                     print(f"\n{text}", file=sys.stdout, flush=True)
+            except MemlocError as error:
+                print(f"\nno budget: {error}", file=sys.stderr, flush=True)
             except Exception:  # which Snakemake would swallow without a word
                 traceback.print_exc()
         super().close()

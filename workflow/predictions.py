@@ -53,7 +53,7 @@ class Predictions:
 
         def asked(wildcards: Any, attempt: int, threads: int) -> int:
             job = Job(rule, dict(wildcards), threads=threads)
-            return attempt * readable(self.model.minutes)(job)
+            return attempt * readable(lambda: self.model.minutes(job))()
 
         return asked
 
@@ -61,7 +61,8 @@ class Predictions:
         """Memory to ask for; it grows with every attempt."""
 
         def asked(wildcards: Any, attempt: int) -> int:
-            return attempt * readable(self.model.megabytes)(Job(rule, dict(wildcards)))
+            job = Job(rule, dict(wildcards))
+            return attempt * readable(lambda: self.model.megabytes(job))()
 
         return asked
 

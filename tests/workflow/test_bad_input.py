@@ -139,3 +139,23 @@ def test_two_figures_of_one_name_are_refused(tmp_path):
     alone = snakemake(folder, "--dry-run", "--config", "models=[c]", "--",
                       "results/figures/matrix_swapping_a_b_c.png")  # fmt: skip
     assert "results/a_b/c/seed1/swap.tsv" in alone.stdout
+
+
+def test_a_key_twice_stops_the_plan_wherever_settings_come_from(tmp_path):
+    folder = write_study(tmp_path)
+    twice = "tasks: [toy]\nmodels: [tiny]\ntasks: [toyy]\n"
+    indented = "config:\n" + "".join(f"  {line}\n" for line in twice.splitlines())
+    (folder / "twice.yaml").write_text(twice)
+    (folder / "own").mkdir()
+    (folder / "own/config.yaml").write_text(indented)
+    defaults = (folder / "config.yaml").read_text()
+    for words, where in [
+        (["--configfile", "twice.yaml"], "twice.yaml, line 3"),
+        (["--profile", "own"], "own/config.yaml, line 4"),
+        ([], f"config.yaml, line {len(defaults.splitlines()) + 1}"),
+    ]:
+        if not words:
+            (folder / "config.yaml").write_text(defaults + "tasks: [toy]\n")
+        done = snakemake(folder, "--dry-run", *words, check=False)
+        assert done.returncode and f"{where}: the key 'tasks' is given twice" in done.stdout
+        assert "Traceback" not in done.stdout

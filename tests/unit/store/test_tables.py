@@ -1,5 +1,9 @@
 """Exact tables."""
 
+import importlib
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -7,9 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import memloc
 from memloc.errors import MemlocError
 from memloc.store.columns import text_names
-from memloc.store.tables import read_parquet, read_tsv, write_parquet, write_task, write_tsv
+from memloc.store.tables import (
+    NAMES,
+    read_parquet,
+    read_tsv,
+    write_parquet,
+    write_task,
+    write_tsv,
+)
 
 
 @given(st.lists(st.floats(width=64), min_size=1, max_size=20))
@@ -81,3 +93,42 @@ def test_texts_are_what_memloc_does_not_add():
     assert text_names(["split", "index", "premise", "hypothesis", "label"]) == [
         *("premise", "hypothesis"),
     ]
+
+
+LOOK_ALIKES = ["007", "1e3", "nan", "null", "true", "1_000", "NA", "None", "inf", "-0", "", "x"]
+
+
+def columns_of_every_kind():
+    """(where, columns) of every table that a module of memloc describes by COLUMNS."""
+    root = Path(memloc.__file__).parent
+    for file in sorted(root.rglob("*.py")):
+        if re.search(r"^\w*COLUMNS\b.* = [\[{(]", file.read_text(), re.M):
+            name = ".".join(file.relative_to(root.parent).with_suffix("").parts)
+            for key, value in vars(importlib.import_module(name)).items():
+                if key.endswith("COLUMNS") and key != "LABEL_COLUMNS":
+                    kinds = value if isinstance(value, dict) else {"": value}
+                    yield from ((f"{name} {key} {kind}", list(kinds[kind])) for kind in kinds)
+
+
+def test_names_that_look_like_something_else_stay_text_in_every_table(tmp_path):
+    tables = dict(columns_of_every_kind())
+    assert len(tables) > 25
+    for where, columns in tables.items():
+        numbers = [0.5] * (len(LOOK_ALIKES) - 1) + [float("nan")]
+        frame = pd.DataFrame({c: LOOK_ALIKES if c in NAMES else numbers for c in columns})
+        write_tsv(frame, tmp_path / "t.tsv", columns)
+        pd.testing.assert_frame_equal(read_tsv(tmp_path / "t.tsv", columns), frame, obj=where)
+        write_parquet(frame, tmp_path / "t.parquet")
+        pd.testing.assert_frame_equal(read_parquet(tmp_path / "t.parquet"), frame, obj=where)
+
+
+def test_a_table_of_one_name_alone_has_text_too(tmp_path):
+    for name in LOOK_ALIKES:
+        write_tsv(pd.DataFrame({"task": [name], "x": [1]}), tmp_path / "t.tsv")
+        back = read_tsv(tmp_path / "t.tsv")
+        assert back["task"].tolist() == [name] and back["x"].tolist() == [1]
+
+
+def test_a_row_without_a_name_is_not_written(tmp_path):
+    with pytest.raises(MemlocError, match=r"t\.tsv: a row of the table has no model"):
+        write_tsv(pd.DataFrame({"model": ["a", None]}), tmp_path / "t.tsv")

@@ -12,7 +12,7 @@ from memloc.budget.budget import HOUR
 from memloc.budget.model import Finished, Job
 from memloc.budget.rates import cpu_threads
 from memloc.budget.stages import stage_of
-from memloc.store.files import read_json
+from memloc.store.files import read_record
 from memloc.study.places import SUBJECTS
 
 COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hours", "ratio"]
@@ -106,6 +106,6 @@ def _record(patterns: Sequence[str], wildcards: Mapping[str, str], root: Path) -
     """The first provenance record of a job that exists; empty without one."""
     for pattern in patterns:
         path = root / WILDCARD.sub(lambda match: wildcards[match[1]], pattern)
-        if path.is_file():
-            return read_json(path)
+        if record := read_record(path, "Delete it: it only says how its result was made"):
+            return record
     return {}

@@ -4,7 +4,6 @@ Snakemake imports this module while it plans: no torch, no pandas.
 """
 
 import csv
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from memloc.store.files import read_record
+from memloc.study.admission import model_facts, source_facts
 from memloc.study.config import model_settings
 
 # The study's models, by the last part of their hub id or their package: layers, width, vocabulary.
@@ -136,17 +137,26 @@ class Sizes:
 
     def has_rows_of(self, name: str) -> bool:
         """Whether a task's perturbed rows, if there are any, keep to the limits planned now."""
-        record = _json(self.results / name / "perturbed.parquet.provenance.json")
+        record = self._perturbed(name)
         return not record or self._keeps_limits(record)
+
+    def _perturbed(self, name: str) -> dict[str, Any] | None:
+        table = self.results / name / "perturbed.parquet"
+        remedy = f"Delete it and {table} to have both made anew"
+        return read_record(f"{table}.provenance.json", remedy, ("rows",))
 
     def _keeps_limits(self, record: Mapping[str, Any]) -> bool:
         return all(record.get(key) == self.config["data"][key] for key in LIMITS)
 
     def _rows(self, name: str) -> tuple[dict[str, int], str]:
-        record = _json(self.results / name / "perturbed.parquet.provenance.json")
+        record = self._perturbed(name)
         if record and self._keeps_limits(record):
             return {key: record["rows"][key] for key in ("train", "validation", "test")}, COUNTED
-        manifest = _json(self.resources / "tasks" / f"{name}.manifest.json")
+        manifest = read_record(
+            self.resources / "tasks" / f"{name}.manifest.json",
+            "Delete it to have the task retrieved anew",
+            ("rows",),
+        )
         if manifest:
             return self._split(name, manifest["rows"]), COUNTED
         expected = dict(self.tasks[name].get("expected", {}))
@@ -204,7 +214,7 @@ def layer_size(width: int, inner: int | None = None) -> float:
 
 
 def _from_manifest(path: Path) -> ModelSize | None:
-    facts = _json(path)
+    facts = model_facts(path.parent)
     if not facts or "layer_parameters" not in facts:
         return None
     return ModelSize(
@@ -213,7 +223,7 @@ def _from_manifest(path: Path) -> ModelSize | None:
 
 
 def _from_folder(source: Mapping[str, Any]) -> ModelSize | None:
-    facts = _json(Path(source.get("folder", "-")).expanduser() / "config.json")
+    facts = source_facts(source["folder"]) if "folder" in source else None
     if not facts:
         return None
     layers = _first(facts, "num_hidden_layers", "n_layer", "num_layers")
@@ -242,10 +252,3 @@ def _built(
 
 def _first(facts: Mapping[str, Any], *names: str) -> Any:
     return next((facts[name] for name in names if facts.get(name) is not None), None)
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None

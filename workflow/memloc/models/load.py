@@ -12,6 +12,7 @@ from transformers.utils import logging as transformers_logging
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.models.layers import find_layers, head_names
+from memloc.models.whole import refuse_further_layers
 from memloc.seeds import derive
 from memloc.store.provenance import sha256
 
@@ -29,7 +30,8 @@ def load_pretrained(folder: str | Path, class_names: Sequence[str], seed: int) -
     """theta_P with a fresh head for `class_names`, drawn from `seed`, in float32.
 
     Raises MemlocError when weights other than the head's are missing from the folder, or when
-    its layers can't be found. A pooler that is missing is drawn from the seed as well.
+    its layers can't be found or are fewer than the weights'. A pooler that is missing is drawn
+    from the seed as well.
     """
     return load_with_notes(folder, class_names, seed)[0]
 
@@ -62,7 +64,9 @@ def load_with_notes(
             f"{folder}: the checkpoint lacks weights beyond the head's: {', '.join(missing[:5])}"
             f"{' …' if len(missing) > 5 else ''}; is it a complete {model.config.model_type} model?"
         )
-    return _prepare(model, folder), [NEW_POOLER] if new_pooler else []
+    prepared = _prepare(model, folder)
+    refuse_further_layers(prepared, report["unexpected_keys"])
+    return prepared, [NEW_POOLER] if new_pooler else []
 
 
 def _renew_head(model: PreTrainedModel) -> None:

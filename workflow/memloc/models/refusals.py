@@ -61,8 +61,10 @@ def weight_files(folder: Path) -> list[str]:
 def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise MemlocError(f"{path} can't be read as JSON: {str(error)[:200]}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise MemlocError(
+            f"{path} can't be read as JSON: {str(error)[:200]}; bring it anew"
+        ) from None
     if not isinstance(content, dict):
         raise MemlocError(f"{path} holds no JSON object; is it whole?")
     return content

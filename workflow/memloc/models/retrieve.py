@@ -18,7 +18,8 @@ from memloc.models.layers import embedding_rows, find_layers, layer_parameter_co
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
 from memloc.models.refusals import refuse_kind, refuse_weights, weight_files
-from memloc.store.files import atomic, write_json
+from memloc.models.whole import refuse_nonfinite
+from memloc.store.files import atomic, is_full, write_json
 from memloc.store.provenance import sha256
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ def retrieve_model(
         with _named(source, origin):
             refuse_kind(origin)
             refuse_weights(origin)
-        shutil.copytree(origin, draft, ignore=_unwanted(origin))
+            _copy(origin, draft)
         facts["files"] = _hashes(draft)
         with _named(source, draft):
             facts.update(_describe(draft, examine))
@@ -118,6 +119,26 @@ def _unwanted(origin: Path) -> Callable[..., set[str]]:
     return shutil.ignore_patterns(*others, *(["*.bin", "*.pt", "*.pth"] if safe else []))
 
 
+def _copy(origin: Path, draft: Path) -> None:
+    """Copy what a model consists of; MemlocError names a link or file that can't be copied."""
+    for place in origin.rglob("*"):
+        if (
+            place.is_symlink()
+            and place.is_dir()
+            and place.parent.resolve().is_relative_to(place.resolve())
+        ):
+            raise MemlocError(f"{place} is a link to a folder around itself; remove it")
+    try:
+        shutil.copytree(origin, draft, ignore=_unwanted(origin))
+    except shutil.Error as error:
+        if is_full(error):
+            raise
+        file, _, cause = error.args[0][0]
+        raise MemlocError(
+            f"{file} can't be copied: {str(cause)[:200]}; bring it anew, or remove it"
+        ) from None
+
+
 def _hashes(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
@@ -138,6 +159,7 @@ def _named(source: dict[str, Any], folder: Path) -> Iterator[None]:
 def _describe(folder: Path, examine: Exam) -> dict[str, Any]:
     tokenizer = load_tokenizer(folder)
     model, notes = load_with_notes(folder, ["a", "b"], seed=0)
+    refuse_nonfinite(model)
     rows = embedding_rows(model)
     if rows is not None and len(tokenizer) > rows:
         raise MemlocError(

@@ -3,7 +3,7 @@
 import errno
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,29 @@ def write_json(path: str | Path, content: Any) -> None:
 def read_json(path: str | Path) -> Any:
     """Read a JSON file."""
     return json.loads(Path(path).read_text())
+
+
+def read_record(path: str | Path, remedy: str, keys: Iterable[str] = ()) -> dict[str, Any] | None:
+    """What a record (manifest, provenance, config.json) holds; None where there is none.
+
+    Raises MemlocError with file and `remedy` where it can't be read, is torn, is no JSON object or
+    lacks one of `keys`.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise MemlocError(f"{path} can't be read: {error.strerror}. {remedy}") from None
+    except (ValueError, RecursionError) as error:
+        cause = " ".join(str(error).split())[:150]
+        raise MemlocError(f"{path} can't be read as JSON: {cause}. {remedy}") from None
+    if not isinstance(content, dict):
+        raise MemlocError(f"{path} holds no JSON object. {remedy}")
+    missing = [key for key in keys if key not in content]
+    if missing:
+        raise MemlocError(f"{path} lacks {', '.join(missing)}. {remedy}")
+    return content
 
 
 def read_state(path: str | Path) -> Any:

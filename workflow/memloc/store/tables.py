@@ -1,5 +1,6 @@
 """Tables: tidy TSV with floats in full precision (round-trip exact), and parquet for big ones."""
 
+import csv
 from pathlib import Path
 
 import pandas as pd
@@ -30,21 +31,45 @@ COLUMNS: dict[str, list[str]] = {
     ],
 }
 
+# Columns of names, most of which users give: they are text, also where they look like a number, a
+# truth value or a missing one (007, 1e3, true, nan).
+NAMES = (
+    *("task", "model", "technique", "subject", "label", "original_label", "labels", "category"),
+    *("class_a", "class_b", "a", "b", "name", "stage"),
+)
+
 
 def write_tsv(frame: pd.DataFrame, path: str | Path, columns: list[str] | None = None) -> None:
-    """Write `frame` atomically; with `columns`, exactly these and in this order."""
+    """Write `frame` atomically; with `columns`, exactly these and in this order.
+
+    Raises MemlocError where a column of NAMES lacks one: it would be read as a name.
+    """
     if columns is not None:
         missing = [name for name in columns if name not in frame]
         if missing:
             raise MemlocError(f"{path}: the table lacks the columns {missing}")
         frame = frame[columns]
+    for name in frame.columns.intersection(NAMES):
+        if frame[name].isna().any():
+            raise MemlocError(f"{path}: a row of the table has no {name}")
     with atomic(path) as draft:
         frame.to_csv(draft, sep="\t", index=False, na_rep="nan")
 
 
 def read_tsv(path: str | Path, columns: list[str] | None = None) -> pd.DataFrame:
-    """Read a TSV; with `columns`, an error names those it lacks. Only "nan" means missing."""
-    frame = pd.read_csv(path, sep="\t", keep_default_na=False, na_values=["nan"])
+    """Read a TSV; with `columns`, an error names those it lacks.
+
+    Only "nan" means missing; columns of NAMES are text and lack nothing.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        head = next(csv.reader(file, delimiter="\t"), [])
+    frame = pd.read_csv(
+        path,
+        sep="\t",
+        keep_default_na=False,
+        na_values={name: [] if name in NAMES else ["nan"] for name in head},
+        dtype=dict.fromkeys(NAMES, str),
+    )
     missing = [name for name in columns or [] if name not in frame]
     if missing:
         raise MemlocError(f"{path}: lacks the columns {missing}; it has {list(frame)}")

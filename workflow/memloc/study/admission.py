@@ -3,12 +3,12 @@
 Snakemake imports this module while it plans: no torch, no pandas.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.store.files import read_record
 from memloc.study.config import model_settings
 
 PASSED, REFUSED = "passed", "refused"
@@ -35,6 +35,22 @@ def refuse(model: str, exam: Collection[Mapping[str, Any]], asked: Collection[st
             )
 
 
+def model_facts(folder: str | Path) -> dict[str, Any] | None:
+    """The manifest of a retrieved model; None without one, MemlocError where it is torn."""
+    return read_record(
+        Path(folder, "manifest.json"),
+        f"Delete the folder {folder} to have the model retrieved anew",
+    )
+
+
+def source_facts(folder: str | Path) -> dict[str, Any] | None:
+    """config.json of a user's model folder; None where there is none, MemlocError where torn."""
+    return read_record(
+        Path(folder).expanduser() / "config.json",
+        "Bring the model's folder anew, or save the model there with save_pretrained",
+    )
+
+
 def refuse_unfit(config: Mapping[str, Any], pretrained: str) -> None:
     """Raise MemlocError where a retrieved model can't do what the study asks of it.
 
@@ -42,7 +58,6 @@ def refuse_unfit(config: Mapping[str, Any], pretrained: str) -> None:
     refused, when it is retrieved.
     """
     for model in config["models"]:
-        manifest = Path(pretrained.format(model=model), "manifest.json")
-        if manifest.exists():
-            exam = json.loads(manifest.read_text()).get("exam", [])
-            refuse(model, exam, asked_of(config, model))
+        facts = model_facts(pretrained.format(model=model))
+        if facts:
+            refuse(model, facts.get("exam", []), asked_of(config, model))

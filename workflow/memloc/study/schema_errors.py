@@ -5,6 +5,7 @@ Planning imports this module: no torch, no pandas.
 
 import difflib
 from collections.abc import Callable, Iterable
+from datetime import date
 
 from jsonschema import ValidationError as Fault
 from jsonschema.exceptions import best_match
@@ -37,14 +38,31 @@ def _common(fault: Fault, key: str) -> str | None:
         return f"unknown key {where!r}{did_you_mean(str(unknown), known)}. Known: {listed(known)}"
     if fault.validator == "type" and fault.validator_value == "array":
         return f"{key} = {shortly(given)}: write a list, as [{str(given)[:60]}]"
-    if fault.validator == "type" and isinstance(given, bool) and fault.validator_value == "string":
+    if fault.validator == "type" and fault.validator_value == "string":
+        return _no_text(given, key)
+    if fault.validator == "uniqueItems":
+        twice = sorted({str(item) for item in given if given.count(item) > 1})
+        return f"{key} lists {shortly(', '.join(twice), 300)} twice; name each once"
+    return None
+
+
+def _no_text(given: object, key: str) -> str | None:
+    """What YAML took for something else than the text, such as a name, that was meant."""
+    if isinstance(given, bool):
         return (
             f"{key} = {given!r}: YAML reads an unquoted yes, no, true or false as a truth value; "
             'write it in quotes: "yes"'
         )
-    if fault.validator == "uniqueItems":
-        twice = sorted({str(item) for item in given if given.count(item) > 1})
-        return f"{key} lists {shortly(', '.join(twice), 300)} twice; name each once"
+    if given is None:
+        return (
+            f"{key}: YAML reads an unquoted null, ~ or nothing as no value; write it in quotes: "
+            '"null"'
+        )
+    if isinstance(given, (int, float, date)):
+        return (
+            f"{key} = {shortly(given)}: YAML reads a number or date here (007 as 7, 1_000 as "
+            '1000); write a text in quotes, as it is meant: "007"'
+        )
     return None
 
 

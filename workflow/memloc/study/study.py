@@ -4,7 +4,6 @@ A Study knows its configuration, its task files and what already lies in its fol
 nothing of Snakemake, whose rules ask it. Planning imports this module: no torch, no pandas.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from memloc.errors import MemlocError
 from memloc.study import config as settings
 from memloc.study import techniques
+from memloc.study.admission import model_facts, source_facts
 from memloc.study.control import ControlPlan, possible
 from memloc.study.figures import KINDS
 from memloc.study.params import Params
@@ -103,13 +103,10 @@ class Study:
         if "layers" in source:
             return source["layers"]
         folder = Path(self.places.pretrained().format(model=model))
-        for path, key in [
-            (folder / "manifest.json", "n_layers"),
-            (Path(source.get("folder", folder.parents[1]), "config.json"), "num_hidden_layers"),
-        ]:
-            if path.exists() and key in (facts := json.loads(path.read_text())):
-                return facts[key]
-        return None
+        retrieved = (model_facts(folder) or {}).get("n_layers")
+        if retrieved is not None or "folder" not in source:
+            return retrieved
+        return (source_facts(source["folder"]) or {}).get("num_hidden_layers")
 
     def layer_count(self, model: str, setting: str) -> int:
         """Layers of a model, which planning by layers needs to know; `setting` asks for it."""

@@ -82,6 +82,9 @@ def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
             retraining(tmp_path / "killed", family, recipe).run(windows, kill)
     resumed = retraining(tmp_path / "killed", family, recipe).run(windows, kill)
     assert len(epochs) - 1 <= 3 * len(expected.facts["groups"])
+    assert resumed.facts["groups"] == expected.facts["groups"]
+    listed = [name for names in resumed.facts["groups"] for name in names]
+    assert sorted(listed) == sorted(map(window_name, windows))
     pd.testing.assert_frame_equal(resumed.table, expected.table)
     pd.testing.assert_frame_equal(resumed.examples, expected.examples)
     for ours, theirs in zip(ended["killed"], ended["whole"], strict=True):

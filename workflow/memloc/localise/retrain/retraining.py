@@ -106,12 +106,10 @@ class Retraining:
         windows = sorted(windows)
         memorised = self._memorised_noisy()
         done = self.store.finished()
-        groups: list[list[Window]] = []
         waiting = self._groups([w for w in windows if w not in done])
         while waiting:
             group = waiting.pop(0)
             if self._retrain(group, after_epoch):
-                groups.append(group)
                 continue
             half = len(group) // 2
             logger.warning(
@@ -125,7 +123,7 @@ class Retraining:
             windows,
             {
                 "noisy_predicted_before": memorised,
-                "groups": [[window_name(window) for window in group] for group in groups],
+                "groups": self.store.groups(),
             },
         )
 

@@ -1,5 +1,6 @@
 """Partial state of layer retraining: results of finished windows, and the epoch reached."""
 
+import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from memloc.store.drafts import remove_scratch, settle
@@ -22,13 +24,14 @@ from memloc.training.optimiser import Optimiser
 from memloc.windows import Window, window_name, window_of
 
 logger = logging.getLogger(__name__)
+FINISHED = "finished.safetensors"
 
 
 class Store:
     """A scratch folder of one job; content of another `identity` is thrown away.
 
-    finished.safetensors: per window a bool tensor over the evaluated examples; group/: stacked
-    weights, moments and schedule of the one group that is being trained.
+    finished.safetensors: per window a bool tensor over the evaluated examples, and the groups
+    that have ended; group/: stacked weights, moments and schedule of the one in training.
     """
 
     def __init__(self, folder: str | Path, identity: dict[str, Any]):
@@ -46,16 +49,29 @@ class Store:
 
     def finished(self) -> dict[Window, torch.Tensor]:
         """Per finished window, whether each evaluated example kept its label."""
-        path = self.folder / "finished.safetensors"
+        path = self.folder / FINISHED
         if not path.exists():
             return {}
         return {window_of(name): kept for name, kept in load_file(path).items()}
 
+    def groups(self) -> list[list[str]]:
+        """Names of the windows of each finished group, also of those before the job was killed."""
+        path = self.folder / FINISHED
+        if not path.exists():
+            return []
+        with safe_open(path, "pt") as file:
+            return json.loads(file.metadata()["groups"])
+
     def finish(self, kept: Mapping[Window, torch.Tensor]) -> None:
         """Add the results of a group and drop its state."""
         everything = {**self.finished(), **kept}
-        with atomic(self.folder / "finished.safetensors") as draft:
-            save_file({window_name(w): k.contiguous() for w, k in everything.items()}, draft)
+        groups = [*self.groups(), [window_name(window) for window in kept]]
+        with atomic(self.folder / FINISHED) as draft:
+            save_file(
+                {window_name(w): k.contiguous() for w, k in everything.items()},
+                draft,
+                metadata={"groups": json.dumps(groups)},
+            )
         shutil.rmtree(self.folder / "group", ignore_errors=True)
 
     def begun(self) -> list[Window]:
