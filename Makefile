@@ -24,7 +24,7 @@ $(READY): envs/requirements.lock envs/demo.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("memloc needs Python >= 3.11; name one: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --requirement envs/requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --requirement envs/demo.lock
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --only-binary :all: --requirement envs/demo.lock
 	@touch $@
 
 demo: $(READY)

