@@ -25,7 +25,8 @@ PAD = 0
 class Words:
     """What the exam's inputs need of a tokenizer."""
 
-    pad_token_id, all_special_ids = PAD, [0, 1, 2]
+    pad_token_id, unk_token_id = PAD, 1
+    all_special_ids, all_special_tokens = [0, 1, 2], ["[PAD]", "[UNK]", "[CLS]"]
 
     def __len__(self):
         return VOCABULARY
@@ -52,6 +53,7 @@ CHECKS = {
     "gradients": lambda model: check_gradients(model, INPUTS),
     "pooling": lambda model: check_pooling(model, ROWS, PAD),
     "retraining": retraining,
+    "heads": lambda model: check_retraining(model, disturbed(model), INPUTS, own_head=True),
 }
 
 
@@ -191,6 +193,56 @@ def unused(model):
     find_layers(model)[1].extra = nn.Linear(4, 4)
 
 
+def not_finite(value):
+    def breaks(model):
+        with torch.no_grad():
+            next(find_layers(model)[1].parameters())[0] = value
+
+    return breaks
+
+
+def deaf(model):
+    """A decoder that reads the first token, which is the same in all rows."""
+    plain = model.bert.embeddings.forward
+    model.bert.embeddings.forward = lambda input_ids, **others: plain(input_ids * 0 + 5)
+    model.bert.encoder = Alone(model.bert.encoder)
+
+
+class Alone(Steps):
+    def __init__(self, encoder):
+        super().__init__(encoder, lambda n, state: state)
+
+    def forward(self, hidden_states, attention_mask=None, **others):
+        first = super().forward(hidden_states[:, :1]).last_hidden_state
+        return Output(last_hidden_state=first.expand_as(hidden_states))
+
+
+def dropped_at_times(model):
+    """Layer 2 is left out once in a thousand steps of training."""
+    steps = model.bert.encoder = Steps(model.bert.encoder, lambda n, state: state)
+
+    def draw(*_):
+        left_out = model.training and torch.rand([]) < 1e-3
+        steps.order = [0, 2, 3] if left_out else [0, 1, 2, 3]
+
+    model.register_forward_pre_hook(draw)
+
+
+class OddScale(nn.Module):
+    """A norm before the head that no rule of folding knows."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(width))
+
+    def forward(self, state):
+        return state * (1 + self.scale.float())
+
+
+def odd_head(model):
+    model.classifier = nn.Sequential(OddScale(32), model.classifier)
+
+
 def two_tokens(model):
     pooler = model.bert.pooler
     plain = pooler.forward
@@ -231,6 +283,11 @@ BROKEN = [
     (idle, "windows", "don't depend on layer 2 to 2"),
     (batch_mean, "rows", "predictions would depend on the batch size"),
     (no_mask, "rows", "predictions would depend on the batch size"),
+    (not_finite(float("nan")), "rows", "logits aren't finite"),
+    (not_finite(float("inf")), "chain", "logits aren't finite"),
+    (deaf, "rows", "predictions don't depend on the text"),
+    (dropped_at_times, "retraining", r"in the order \[1, 3, 4\], not each once"),
+    (odd_head, "heads", "head of BertForSequenceClassification can't be copied"),
     (cut, "gradients", "training wouldn't reach"),
     (unused, "gradients", "training wouldn't reach 2 of the"),
     (two_tokens, "pooling", "first or the last real token"),
@@ -270,6 +327,7 @@ def test_what_one_technique_needs_is_refused_for_it_alone(bert, without_tokens):
     assert refused == {
         "token that is read": ("probing", "centroids"),
         "retraining equals plain steps": ("retraining",),
+        "retraining with heads equals plain steps": ("retraining.train_head",),
     }
     assert all(o.outcome == PASSED for name, o in found.items() if name not in refused)
 

@@ -1,11 +1,12 @@
 """Tokenizers that suit their model pass, and each way not to is named."""
 
 import pytest
+from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from families import save, unigram_decoder
 from memloc.admission.tokenizer import check_tokenizer
-from memloc.data.tokens import load_tokenizer
+from memloc.data.tokens import load_tokenizer, plain_ids, special_tokens
 from memloc.errors import MemlocError
 from memloc.models.load import load_pretrained
 
@@ -69,6 +70,21 @@ def test_a_pad_token_around_every_text_is_named(made):
     model.config.pad_token_id = tokenizer.eos_token_id
     with pytest.raises(MemlocError, match=r"pad token \(id 1\) around every text"):
         check_tokenizer(model, tokenizer)
+
+
+def test_tokens_that_are_only_declared_special_stay_text(made, tmp_path):
+    """As Llama 3's 256 reserved ones, which are no bos, eos, pad or other named token."""
+    model, tokenizer = made("GPT-2")
+    tokenizer.backend_tokenizer.add_special_tokens([AddedToken("<|start|>", special=True)])
+    tokenizer.save_pretrained(tmp_path / "more")
+    tokenizer = load_tokenizer(tmp_path / "more")
+    new = tokenizer.convert_tokens_to_ids("<|start|>")
+    model.resize_token_embeddings(len(tokenizer))
+    assert tokenizer("a<|start|>b")["input_ids"][1:-1] == [new]
+    (ids,) = plain_ids(tokenizer, ["a<|start|>b"])
+    assert new not in ids and tokenizer.decode(ids) == "a<|start|>b"
+    assert special_tokens(tokenizer)[new] == "<|start|>"
+    check_tokenizer(model, tokenizer)
 
 
 def test_ids_beyond_the_embeddings_are_named(made):

@@ -1,5 +1,7 @@
 """Heads are fresh and seeded, missing weights are refused, digests tell weights apart."""
 
+import json
+
 import pytest
 import torch
 
@@ -172,3 +174,29 @@ def test_a_model_that_counts_positions_from_its_pad_id_keeps_it(tmp_path):
     unigram_decoder().save_pretrained(tmp_path)  # which pads with 0
     with pytest.raises(MemlocError, match="pads with id 0, the model with id 1"):
         load_pretrained(tmp_path, ["a", "b"], 1)
+
+
+def test_a_models_first_input_changes_none_of_its_layers(tmp_path):
+    """BigBird would settle on sparse attention, or on full, by the length of its first input."""
+    folder = save("BigBird (sparse)", tmp_path)
+    one, other = load_finetuned(folder), load_finetuned(folder)
+    ids = torch.arange(5, 29)[None]
+    long = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    short = {name: value[:, :4] for name, value in long.items()}
+    with torch.no_grad():
+        other(**short)
+        assert torch.equal(one(**long).logits, other(**long).logits)
+
+
+def test_what_a_configuration_says_of_speed_and_output_is_not_followed(tmp_path):
+    """Checkpointing would run layers twice, and tuples have no logits."""
+    path = save("BERT", tmp_path) / "config.json"
+    more = {"gradient_checkpointing": True, "return_dict": False}
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    model = load_finetuned(tmp_path)
+    model.train()
+    calls = []
+    find_layers(model)[0].register_forward_hook(lambda *_: calls.append(1))
+    ids = torch.tensor([[5, 6, 7]])
+    model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.sum().backward()
+    assert calls == [1]

@@ -24,7 +24,7 @@ from memloc.errors import MemlocError
 from memloc.models.blocks import ATTENTION, MLP
 from memloc.models.layers import embedding_rows
 from memloc.models.longest import longest_input
-from memloc.study.admission import PASSED, REFUSED, refuse
+from memloc.study.admission import PASSED, REFUSED, TRAIN_HEAD, refuse
 
 logger = logging.getLogger(__name__)
 Check = Callable[[], str]
@@ -84,6 +84,11 @@ def _checks(
             "retraining equals plain steps",
             lambda: check_retraining(model, other(), inputs),
             ("retraining",),
+        ),
+        (
+            "retraining with heads equals plain steps",
+            lambda: check_retraining(model, other(), inputs, own_head=True),
+            (TRAIN_HEAD,),
         ),
         (
             "attention blocks",

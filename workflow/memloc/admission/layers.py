@@ -13,6 +13,7 @@ from memloc.localise.swap import Swapper
 from memloc.models.layer_stack import LayerStack
 from memloc.models.layers import find_layers
 
+Passed = tuple[int, torch.Tensor, torch.Tensor]
 SAME_STATE = 1e-5  # of a state's largest number: what layer l returns and layer l + 1 receives
 
 
@@ -23,7 +24,7 @@ def check_chain(model: PreTrainedModel, inputs: Inputs, brief: Inputs) -> str:
     Then the model taken apart (enter, layers, leave), and swapped with itself (on the `brief`
     inputs), gives its own logits. Returns what was measured. Raises MemlocError.
     """
-    _check_states(_passed(model, inputs), inputs, len(find_layers(model)))
+    _check_states(check_order(model, inputs), inputs)
     expected, stack = logits_of(model, inputs), LayerStack(model)
     entry = stack.enter(inputs)
     hidden = entry.hidden
@@ -42,9 +43,12 @@ def check_chain(model: PreTrainedModel, inputs: Inputs, brief: Inputs) -> str:
     return f"logits differ by at most {max(apart, moved):.1g}"
 
 
-def _passed(model: PreTrainedModel, inputs: Inputs) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-    """(number, state received, state returned) of every call of a layer, in order."""
-    calls: list[tuple[int, torch.Tensor, torch.Tensor]] = []
+def check_order(model: PreTrainedModel, inputs: Inputs) -> list[Passed]:
+    """(number, state received, state returned) of every layer, each called once and in order.
+
+    Raises MemlocError where they aren't.
+    """
+    calls: list[Passed] = []
 
     def note(number: int) -> Any:
         def hook(_: nn.Module, args: tuple, kwargs: dict, returned: Any) -> None:
@@ -60,17 +64,15 @@ def _passed(model: PreTrainedModel, inputs: Inputs) -> list[tuple[int, torch.Ten
     finally:
         for hook in hooks:
             hook.remove()
+    order = [number for number, *_ in calls]
+    if order != list(range(1, len(hooks) + 1)):
+        raise MemlocError(
+            f"a forward pass calls its {len(hooks)} layers in the order {order[:20]}, not each once"
+        )
     return calls
 
 
-def _check_states(
-    calls: list[tuple[int, torch.Tensor, torch.Tensor]], inputs: Inputs, n_layers: int
-) -> None:
-    order = [number for number, *_ in calls]
-    if order != list(range(1, n_layers + 1)):
-        raise MemlocError(
-            f"a forward pass calls its {n_layers} layers in the order {order[:20]}, not each once"
-        )
+def _check_states(calls: list[Passed], inputs: Inputs) -> None:
     shape = inputs["input_ids"].shape
     for number, *states in calls:
         for state in states:

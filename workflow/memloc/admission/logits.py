@@ -3,7 +3,8 @@
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from memloc.data.tokens import collate
+from memloc.data.tokens import collate, special_tokens
+from memloc.errors import MemlocError
 
 Inputs = dict[str, torch.Tensor]
 LENGTHS = (2, 4, 9, 13)  # tokens of the rows: most are padded, and 13 is a multiple of nothing
@@ -12,8 +13,8 @@ ROUNDING = 1e-3  # of the largest logit
 
 def example_rows(tokenizer: PreTrainedTokenizerBase, vocabulary: int) -> list[list[int]]:
     """Token ids of rows of LENGTHS, drawn at random from all but the special tokens."""
-    known = set(range(min(len(tokenizer), vocabulary))) - set(tokenizer.all_special_ids)
-    ordinary = torch.tensor(sorted(known))
+    special = special_tokens(tokenizer).keys() | set(tokenizer.all_special_ids)
+    ordinary = torch.tensor(sorted(set(range(min(len(tokenizer), vocabulary))) - special))
     generator = torch.Generator().manual_seed(0)
     draws = [torch.randint(len(ordinary), (n,), generator=generator) for n in LENGTHS]
     return [ordinary[draw].tolist() for draw in draws]
@@ -26,8 +27,11 @@ def batch(rows: list[list[int]], pad_id: int) -> Inputs:
 
 @torch.no_grad()
 def logits_of(model: PreTrainedModel, inputs: Inputs) -> torch.Tensor:
-    """Logits (rows, classes) of the model's own forward pass."""
-    return model(**inputs).logits
+    """Logits (rows, classes) of the model's own forward pass. Raises MemlocError for nan and inf."""
+    logits = model(**inputs).logits
+    if not logits.isfinite().all():  # any comparison with nan, or within inf, would hold
+        raise MemlocError("its logits aren't finite numbers; its weights are at fault")
+    return logits
 
 
 def distance(one: torch.Tensor, two: torch.Tensor) -> float:

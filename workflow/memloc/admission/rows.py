@@ -30,6 +30,8 @@ def check_rows(
             f"padding or other rows of a batch move a row's logits by {moved:.2g} of "
             f"{alone.abs().max():.2g}: predictions would depend on the batch size"
         )
+    if distance(alone, alone[:1].expand_as(alone)) <= rounding(alone):
+        raise MemlocError("all rows have the same logits: its predictions don't depend on the text")
     return f"logits differ by at most {moved:.1g}"
 
 

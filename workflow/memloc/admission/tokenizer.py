@@ -4,7 +4,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from memloc.data.tokens import encode_texts, plain_ids, special_ids
+from memloc.data.tokens import encode_texts, plain_ids, special_ids, special_tokens
 from memloc.errors import MemlocError
 from memloc.models.layers import embedding_rows
 
@@ -45,7 +45,7 @@ def _pieces(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 
 def _check_single(where: str, tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> None:
     ours, _ = encode_texts(tokenizer, [(text,) for text in texts], None, NO_LIMIT)
-    special = [token for token in tokenizer.all_special_tokens if token]
+    special = {*special_tokens(tokenizer).values(), *tokenizer.all_special_tokens}
     for text, row in zip(texts, ours, strict=True):
         if any(token in text for token in special):
             continue  # the tokenizer reads these, and memloc doesn't: see _check_special
@@ -61,10 +61,10 @@ def _check_single(where: str, tokenizer: PreTrainedTokenizerBase, texts: list[st
 def _check_special(where: str, tokenizer: PreTrainedTokenizerBase) -> None:
     if not tokenizer.is_fast:
         return  # characters of private use: a text that holds one is refused when it is met
-    forbidden = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    written = [f"x {token} y" for token in tokenizer.all_special_tokens]
+    forbidden = special_tokens(tokenizer)
+    written = [f"x {token} y" for token in [*forbidden.values(), *tokenizer.all_special_tokens]]
     for text, ids in zip(written, plain_ids(tokenizer, written), strict=True):
-        if not forbidden.isdisjoint(ids):
+        if not forbidden.keys().isdisjoint(ids):
             raise MemlocError(
                 f"{where}: {text!r} in a text becomes the special token itself: {_brief(ids)}; "
                 "use a tokenizer that can tell them apart"

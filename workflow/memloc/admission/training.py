@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
+from memloc.admission.layers import check_order
 from memloc.admission.logits import Inputs, distance, rounding
 from memloc.admission.windows import exchanged
 from memloc.errors import MemlocError
@@ -52,19 +55,36 @@ def _loss(logits: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits, labels)
 
 
-def check_retraining(model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs) -> str:
+class _LowDraws(TorchFunctionMode):
+    """Within it, torch.rand gives 0, so that layers that are skipped at times (OPT's layerdrop) are
+    skipped for certain."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None
+    ) -> Any:
+        return (torch.zeros if func is torch.rand else func)(*args, **kwargs or {})
+
+
+def check_retraining(
+    model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs, own_head: bool = False
+) -> str:
     """A step of windows retrained side by side equals a plain step of each, dropout on.
 
-    The windows' layers start as `other`'s. Returns the way in which copies of layers go through
+    The windows' layers start as `other`'s. own_head: each has its own copy of what follows layer L,
+    too; the last two windows show that. Returns the way in which copies of layers go through
     (`layer_copies.WAYS`). Raises MemlocError.
     """
     n_layers = len(find_layers(model))
     ends = {(1, 1), (1, 2), (2, 2), (n_layers - 1, n_layers), (n_layers, n_layers)}
     windows = sorted({(s, e) for s, e in ends if s >= 1 and e <= n_layers})
-    shared = SharedModel(model, own_head=False, seed=0)
-    variants = WindowVariants(shared, find_layers(other), windows)
+    windows = windows[-2:] if own_head else windows
     model.train()
     try:
+        with torch.no_grad(), _LowDraws():
+            check_order(model, inputs)
+        shared = SharedModel(model, own_head, seed=0)
+        variants = WindowVariants(shared, find_layers(other), windows)
+        model.train()
         shared.masks.begin(1)
         with torch.enable_grad():
             logits = variants.logits(inputs)
@@ -88,7 +108,9 @@ def _compare(
     """Raise MemlocError unless logits and gradients of one window are those of a plain step."""
     model = shared.model
     every = [{name for name, _ in layer.named_parameters()} for layer in find_layers(model)]
+    named = dict(model.named_parameters())
     own = [p for n in range(window[0] - 1, window[1]) for p in find_layers(model)[n].parameters()]
+    own += [named[name] for name in shared.tail]
     with exchanged(model, other, window, every), _plain_dropout(shared), torch.enable_grad():
         for parameter in own:
             parameter.requires_grad_(True)

@@ -106,6 +106,16 @@ def encode_texts(
     return encoded, n_cut
 
 
+def special_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
+    """Id -> text of the tokens that no text holds: the named ones, and those only declared special
+    (Llama 3's <|start_header_id|>), but for the unknown token."""
+    found = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
+    declared = getattr(tokenizer, "added_tokens_decoder", {})
+    found |= {i: token.content for i, token in declared.items() if token.special}
+    found.pop(tokenizer.unk_token_id, None)
+    return found
+
+
 def plain_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
     """Token ids of each text without anything around it; none is a special token's.
 
@@ -117,14 +127,15 @@ def plain_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[
     # The tokenizer's warning about long texts would mislead (verbose): encode_texts cuts them.
     options = dict(add_special_tokens=False, return_attention_mask=False, verbose=False)
     ids = tokenizer(list(texts), **options)["input_ids"]
-    special = set(tokenizer.all_special_ids)
-    forbidden = special - {tokenizer.unk_token_id}
+    forbidden = special_tokens(tokenizer)
+    special = {*forbidden, *tokenizer.all_special_ids}
+    written = {*forbidden.values(), *tokenizer.all_special_tokens}
     if (inner := getattr(tokenizer, "backend_tokenizer", None)) is not None:
         taken = [
             number
             for number, text in enumerate(texts)
-            if any(token in text for token in tokenizer.all_special_tokens)
-            or not forbidden.isdisjoint(ids[number])
+            if any(token in text for token in written)
+            or not forbidden.keys().isdisjoint(ids[number])
         ]
         # Asking the tokenizer to split special tokens isn't enough: its vocabulary may hold them.
         if taken:
@@ -132,7 +143,7 @@ def plain_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[
             for number in taken:
                 ids[number] = plain.encode(texts[number], add_special_tokens=False).ids
     for text, row in zip(texts, ids, strict=True):
-        if not forbidden.isdisjoint(row):
+        if not forbidden.keys().isdisjoint(row):
             token = next(token for token in row if token in forbidden)
             raise MemlocError(
                 f"the text {text[:60]!r} holds what the tokenizer reads as its special token "

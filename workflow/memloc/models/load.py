@@ -11,7 +11,7 @@ from transformers.utils import logging as transformers_logging
 
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.layers import find_layers, head_names
+from memloc.models.layers import find_layers, head_names, toy_inputs
 from memloc.models.whole import refuse_further_layers
 from memloc.seeds import derive
 from memloc.store.provenance import sha256
@@ -116,13 +116,19 @@ def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedM
 
 def _prepare(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
     model.config.use_cache = False  # decoders would grow keys from call to call
+    model.config.return_dict = True
+    model.activation_checkpointing_disable()  # it runs layers twice
     try:
         find_layers(model)
         if has_tokenizer(folder):
             agree_on_padding(model, load_tokenizer(folder).pad_token_id)
     except MemlocError as error:
         raise MemlocError(f"{folder}: {error}") from None
-    return model.eval()
+    model.eval()
+    # BigBird settles on full or sparse attention by its first input: the same one in all jobs.
+    with torch.no_grad():
+        model(**toy_inputs(model, rows=2))
+    return model
 
 
 def agree_on_padding(model: PreTrainedModel, pad_id: int) -> None:

@@ -12,13 +12,17 @@ from memloc.store.files import read_record
 from memloc.study.config import model_settings
 
 PASSED, REFUSED = "passed", "refused"
+TRAIN_HEAD = "retraining.train_head"  # asked for by a setting
 
 
 def asked_of(config: Mapping[str, Any], model: str) -> set[str]:
     """Techniques, stages and swapped components that a study wants of a model."""
     settings = model_settings(dict(config), model)
     components = settings["swapping"]["components"] if "swapping" in settings["techniques"] else []
-    return {*settings["techniques"], *settings["stages"], *components}
+    asked = {*settings["techniques"], *settings["stages"], *components}
+    if "retraining" in asked and settings["retraining"]["train_head"]:
+        asked.add(TRAIN_HEAD)
+    return asked
 
 
 def refuse(model: str, exam: Collection[Mapping[str, Any]], asked: Collection[str]) -> None:

@@ -215,3 +215,15 @@ def test_the_table_survives_its_file(tmp_path):
     write_tsv(table, tmp_path / "gradients.tsv")
     again = read_tsv(tmp_path / "gradients.tsv")
     pd.testing.assert_frame_equal(gradient_weights(table), gradient_weights(again))
+
+
+def test_parameters_that_no_example_reaches_keep_their_place():
+    """As an expert's that noisy examples call and clean ones don't."""
+    model, data = tiny_model("bert"), examples(8)
+    layer = find_layers(model)[0]
+    layer.idle = nn.Linear(2, 2)
+    train_only_layers(model)
+    (first, *_) = mean_gradient(model, data, 0, 64, "float32", "loss")
+    names = [name for name, _ in layer.named_parameters()]
+    assert len(first) == len(names)
+    assert [n for n, g in zip(names, first, strict=True) if not g.any()] == names[-2:]

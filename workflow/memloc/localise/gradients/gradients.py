@@ -138,7 +138,7 @@ def mean_gradient(
         labels = examples.labels[rows].to(device)
         (objective_sum(logits.float(), labels, objective) / len(examples)).backward()
     gradients = [
-        [parameter.grad for parameter in layer.parameters() if parameter.grad is not None]
+        [torch.zeros_like(p) if p.grad is None else p.grad for p in layer.parameters()]
         for layer in find_layers(model)
     ]
     model.zero_grad(set_to_none=True)

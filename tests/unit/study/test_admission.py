@@ -1,0 +1,65 @@
+"""A model that can't do what is asked of it is refused while the study is planned."""
+
+import json
+
+import pytest
+
+from memloc.errors import MemlocError
+from memloc.study.admission import REFUSED, TRAIN_HEAD, asked_of, refuse_unfit
+
+FAULT = {"check": "some check", "outcome": REFUSED, "measured": "by .5"}
+
+
+def study(**changes):
+    return {
+        "models": ["mine"],
+        "model_sources": {"mine": {"folder": "x"}, "other": {"folder": "y"}},
+        "techniques": ["swapping", "retraining"],
+        "stages": ["generalisation"],
+        "swapping": {"components": ["layer", "mlp"]},
+        "retraining": {"train_head": False},
+        **changes,
+    }
+
+
+def retrieved(tmp_path, *needed_by):
+    (tmp_path / "mine").mkdir()
+    exam = [{**FAULT, "needed_by": needed_by}]
+    (tmp_path / "mine/manifest.json").write_text(json.dumps({"exam": exam}))
+    return str(tmp_path / "{model}")
+
+
+@pytest.mark.parametrize(
+    ("needed_by", "changes"),
+    [
+        ("retraining", {}),
+        ("mlp", {}),
+        ("centroids", {"stages": ["centroids"]}),
+        ("probing", {"techniques": ["probing"]}),
+        (TRAIN_HEAD, {"retraining": {"train_head": True}}),
+        (TRAIN_HEAD, {"model_sources": {"mine": {"retraining": {"train_head": True}}}}),
+    ],
+)
+def test_what_the_study_asks_for_is_refused(tmp_path, needed_by, changes):
+    with pytest.raises(MemlocError, match=f"mine can't be used for {needed_by} .some check.: by"):
+        refuse_unfit(study(**changes), retrieved(tmp_path, needed_by))
+
+
+@pytest.mark.parametrize(
+    ("needed_by", "changes"),
+    [
+        ("attention", {}),
+        ("probing", {}),
+        ("mlp", {"techniques": ["retraining"]}),
+        (TRAIN_HEAD, {}),
+        (TRAIN_HEAD, {"techniques": [], "retraining": {"train_head": True}}),
+        ("retraining", {"models": ["other"]}),
+    ],
+)
+def test_what_it_does_not_ask_for_is_none_of_its_business(tmp_path, needed_by, changes):
+    refuse_unfit(study(**changes), retrieved(tmp_path, needed_by))
+
+
+def test_asked_is_by_the_models_own_settings():
+    config = study(model_sources={"mine": {"retraining": {"train_head": True}}, "other": {}})
+    assert TRAIN_HEAD in asked_of(config, "mine") and TRAIN_HEAD not in asked_of(config, "other")
