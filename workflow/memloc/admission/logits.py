@@ -27,7 +27,7 @@ def batch(rows: list[list[int]], pad_id: int) -> Inputs:
 
 @torch.no_grad()
 def logits_of(model: PreTrainedModel, inputs: Inputs) -> torch.Tensor:
-    """Logits (rows, classes) of the model's own forward pass. Raises MemlocError for nan and inf."""
+    """Logits (rows, classes) of the model's own pass. Raises MemlocError for nan and inf."""
     logits = model(**inputs).logits
     if not logits.isfinite().all():  # any comparison with nan, or within inf, would hold
         raise MemlocError("its logits aren't finite numbers; its weights are at fault")

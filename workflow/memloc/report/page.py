@@ -5,6 +5,8 @@ and know nothing of each other. What wasn't run is named with the target that wo
 figure that no part of its section places stands at the section's end.
 """
 
+import base64
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,11 +103,26 @@ def _layers(content: Content) -> dict[str, int]:
     return content.read("layer_weights").groupby("model")["layer"].max().to_dict()
 
 
+def policy(css: str, js: str) -> str:
+    """Content-Security-Policy of the page: its own style and script, by checksum, and data: images.
+
+    All else is refused, so that markup which slipped in would neither run nor load anything.
+    """
+    style, script = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js)
+    )
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
 def render(content: Content) -> str:
     """The whole page as HTML."""
     folder = Path(content.templates)
     loader = jinja2.FileSystemLoader(folder)
     page = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    css, js = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     layers = _layers(content)
     models = [
         {
@@ -125,8 +142,9 @@ def render(content: Content) -> str:
         groups=groups(content.tasks),
         sections=[built(content, entry) for entry in SECTIONS],
         versions=memloc_versions(content),
-        css=Markup((folder / "page.css").read_text()),
-        js=Markup((folder / "page.js").read_text()),
+        policy=policy(css, js),
+        css=Markup(css),
+        js=Markup(js),
     )
 
 

@@ -13,9 +13,20 @@ from typing import Any
 import jinja2
 
 Words = Mapping[str, str]  # wildcards of one figure, by name
-CAPTIONS = jinja2.Environment(undefined=jinja2.StrictUndefined)
-PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 MEASURES = ("mcog", "layer_weights")  # of which correlations are drawn
+
+
+def as_text(value: object) -> str:
+    """What a caption's braces hold, so that reStructuredText reads it as one line of plain text.
+
+    Names and labels are anybody's: markup in them would make links and load pictures. A NUL is
+    how docutils itself notes an escape.
+    """
+    words = re.sub(r"[\x00-\x1f\x7f]", " ", str(value)).split()
+    return re.sub(r"([^\w ]|_)", r"\\\1", " ".join(words))
+
+
+CAPTIONS = jinja2.Environment(undefined=jinja2.StrictUndefined, finalize=as_text)
 
 
 def no_runs(study: Any, words: Words) -> list[dict[str, Any]]:
@@ -30,7 +41,7 @@ class FigureKind:
     name: its files' name, with {wildcards}; drawer: "module:function" of memloc; section: id of
     the report's section in which it stands; title: what it is called there; alt: what the picture
     is, for those who can't see it ({names} are of its wildcards); caption: reStructuredText, with
-    the wildcards in Jinja's braces.
+    the wildcards in Jinja's braces, which are text and no markup.
     inputs: from a study and the wildcards to the files it is drawn from, by name; drawn_for: the
     wildcards of each figure that a study has; runs: task, model and seed of the tables in a list of
     inputs; stage: the stage of the study it belongs to, "" for the main part.
@@ -54,12 +65,8 @@ class FigureKind:
         return f"{self.title}: {self.alt.format(names='each ' + ' and '.join(words))}"
 
     def captioned(self, words: Words) -> str:
-        """The caption of one figure, as reStructuredText; UndefinedError if a word is missing.
-
-        Marks in words, which are the user's, are escaped: they would be read as markup.
-        """
-        plain = {key: PUNCTUATION.sub(r"\\\g<0>", word) for key, word in words.items()}
-        return _template(self.caption).render(plain).strip()
+        """The caption of one figure, as reStructuredText; UndefinedError if a word is missing."""
+        return _template(self.caption).render(words).strip()
 
 
 @cache

@@ -11,8 +11,10 @@ from memloc.errors import MemlocError
 from memloc.localise.gradients.gradients import (
     forgetting_gradients,
     gradient_norms,
+    mean_gradient,
     noisy_and_clean,
     objective_sum,
+    train_only_layers,
 )
 from memloc.localise.gradients.variants import (
     COLUMNS,
