@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -120,3 +121,14 @@ def test_what_it_asks_for_is_what_the_lock_pins():
     chosen = [line.split("#")[0].strip() for line in listed]
     for name, version in (line.split("==") for line in chosen if line):
         assert pinned[normal(name)] == version, name
+
+
+def test_the_demos_packages_are_pinned_by_checksum_and_never_built():
+    lines = (ROOT / "envs/demo.lock").read_text().splitlines()
+    pinned = [line for line in lines if line.strip() and not line.startswith("#")]
+    assert pinned and all(re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", p) for p in pinned)
+    commands = (ROOT / "Makefile").read_text().splitlines()
+    installed = [line for line in commands if "--requirement envs/demo.lock" in line]
+    assert installed and all("--require-hashes --only-binary :all:" in line for line in installed)
+    bbc = (ROOT / "workflow/tasks/bbc.yaml").read_text()
+    assert any(p.rpartition(":")[2] in bbc for p in pinned)  # the task's own checksum is the same
