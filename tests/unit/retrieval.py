@@ -6,4 +6,4 @@ from memloc.admission.exam import admit
 from memloc.models.retrieve import retrieve_model
 
 retrieve_unexamined = partial(retrieve_model, examine=lambda *_: [])
-retrieve_and_examine = partial(retrieve_model, examine=partial(admit, name="mine", asked=()))
+retrieve_and_examine = partial(retrieve_model, examine=partial(admit, name="mine"))

@@ -9,15 +9,13 @@ from importlib import import_module
 
 from jobs import job
 from memloc.models.retrieve import retrieve_model
-from memloc.study.admission import asked_of
 
 module, _, function = snakemake.params.exam.partition(":")
 admit = getattr(import_module(f"memloc.{module}"), function)
 
 with job(snakemake):
     # What is asked can change without retrieving the model again: planning looks at it, too.
-    model = snakemake.wildcards.model
-    examine = partial(admit, name=model, asked=asked_of(snakemake.config, model))
+    examine = partial(admit, name=snakemake.wildcards.model, config=snakemake.config)
     retrieve_model(
         snakemake.params.source, snakemake.output.folder, snakemake.output.digest, examine
     )

@@ -7,7 +7,7 @@ technique alone. docs/own-models.md says what the checks are.
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from typing import Any
@@ -24,7 +24,7 @@ from memloc.errors import MemlocError
 from memloc.models.blocks import ATTENTION, MLP
 from memloc.models.layers import embedding_rows
 from memloc.models.longest import longest_input
-from memloc.study.admission import PASSED, REFUSED, TRAIN_HEAD, refuse
+from memloc.study.admission import PASSED, REFUSED, TRAIN_HEAD, asked_of, refuse
 
 logger = logging.getLogger(__name__)
 Check = Callable[[], str]
@@ -117,12 +117,17 @@ def _run(model: PreTrainedModel, name: str, check: Check, needed_by: tuple[str, 
 
 
 def admit(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str, asked: Collection[str]
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    name: str,
+    config: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """The outcomes as the manifest of model `name` holds them.
 
-    Raises MemlocError for a model that fails, or that can't do what is asked of it.
+    config: the study's settings, which ask something of the model; None: nothing is asked. Raises
+    MemlocError for a model that fails, or that can't do what is asked of it.
     """
     outcomes = [asdict(outcome) for outcome in examine(model, tokenizer)]
-    refuse(name, outcomes, asked)
+    if config is not None:
+        refuse(name, outcomes, asked_of(config, name))
     return outcomes
