@@ -12,7 +12,7 @@ from memloc.admission.exam import examine
 from memloc.admission.layers import check_chain
 from memloc.admission.logits import batch, example_rows
 from memloc.admission.rows import check_pooling, check_rows
-from memloc.admission.training import check_gradients, check_retraining
+from memloc.admission.training import check_gradients, check_heads, check_retraining
 from memloc.admission.windows import check_windows, disturbed, exchanged
 from memloc.errors import MemlocError
 from memloc.models.layers import find_layers
@@ -53,7 +53,7 @@ CHECKS = {
     "gradients": lambda model: check_gradients(model, INPUTS),
     "pooling": lambda model: check_pooling(model, ROWS, PAD),
     "retraining": retraining,
-    "heads": lambda model: check_retraining(model, disturbed(model), INPUTS, own_head=True),
+    "heads": lambda model: check_heads(model, disturbed(model), INPUTS, "folded"),
 }
 
 

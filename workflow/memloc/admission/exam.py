@@ -18,7 +18,7 @@ from memloc.admission.layers import check_chain
 from memloc.admission.logits import batch, example_rows
 from memloc.admission.rows import check_pooling, check_rows
 from memloc.admission.tokenizer import check_tokenizer
-from memloc.admission.training import check_gradients, check_retraining
+from memloc.admission.training import check_gradients, check_heads, check_retraining
 from memloc.admission.windows import check_windows, disturbed
 from memloc.errors import MemlocError
 from memloc.models.blocks import ATTENTION, MLP
@@ -71,6 +71,7 @@ def _checks(
     longest = cache(partial(longest_input, model))
 
     other = cache(partial(disturbed, model))
+    way = cache(lambda: check_retraining(model, other(), inputs))
 
     return [
         ("tokens are the tokenizer's", partial(check_tokenizer, model, tokenizer), ()),
@@ -82,12 +83,12 @@ def _checks(
         ("token that is read", partial(check_pooling, model, rows, pad_id), POOLED),
         (
             "retraining equals plain steps",
-            lambda: check_retraining(model, other(), inputs),
+            way,
             ("retraining",),
         ),
         (
             "retraining with heads equals plain steps",
-            lambda: check_retraining(model, other(), inputs, own_head=True),
+            lambda: check_heads(model, other(), inputs, way()),
             (TRAIN_HEAD,),
         ),
         (

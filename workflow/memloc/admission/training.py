@@ -65,24 +65,40 @@ class _LowDraws(TorchFunctionMode):
         return (torch.zeros if func is torch.rand else func)(*args, **kwargs or {})
 
 
-def check_retraining(
-    model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs, own_head: bool = False
-) -> str:
+def check_heads(model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs, way: str) -> str:
+    """The same where every window also has its own copy of what follows layer L.
+
+    way: what check_retraining has returned. Two windows show it. Raises MemlocError.
+    """
+    n_layers = len(find_layers(model))
+    windows = sorted({(max(1, n_layers - 1), n_layers), (n_layers, n_layers)})
+    return _check_step(model, other, inputs, windows, lambda: SharedModel(model, True, 0, way))
+
+
+def check_retraining(model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs) -> str:
     """A step of windows retrained side by side equals a plain step of each, dropout on.
 
-    The windows' layers start as `other`'s. own_head: each has its own copy of what follows layer L,
-    too; the last two windows show that. Returns the way in which copies of layers go through
+    The windows' layers start as `other`'s. Returns the way in which copies of layers go through
     (`layer_copies.WAYS`). Raises MemlocError.
     """
     n_layers = len(find_layers(model))
     ends = {(1, 1), (1, 2), (2, 2), (n_layers - 1, n_layers), (n_layers, n_layers)}
     windows = sorted({(s, e) for s, e in ends if s >= 1 and e <= n_layers})
-    windows = windows[-2:] if own_head else windows
+    return _check_step(model, other, inputs, windows, lambda: SharedModel(model, False, 0))
+
+
+def _check_step(
+    model: PreTrainedModel,
+    other: PreTrainedModel,
+    inputs: Inputs,
+    windows: list[Window],
+    taken_apart: Callable[[], SharedModel],
+) -> str:
     model.train()
     try:
         with torch.no_grad(), _LowDraws():
             check_order(model, inputs)
-        shared = SharedModel(model, own_head, seed=0)
+        shared = taken_apart()
         variants = WindowVariants(shared, find_layers(other), windows)
         model.train()
         shared.masks.begin(1)

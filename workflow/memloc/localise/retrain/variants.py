@@ -35,16 +35,17 @@ class SharedModel:
     """theta_M2, frozen, taken apart; what all groups of windows have in common.
 
     own_head: every window also owns what follows layer L (final norm, pooler, head), starting
-    from theta_M2's. `way` says how copies of a layer go through it (`layer_copies.WAYS`).
+    from theta_M2's. `way` says how copies of a layer go through it (`layer_copies.WAYS`),
+    where that is known beforehand, or else it is tried.
     """
 
-    def __init__(self, model: PreTrainedModel, own_head: bool, seed: int):
+    def __init__(self, model: PreTrainedModel, own_head: bool, seed: int, way: str = ""):
         self.model = model
         self.tail = tail_names(model) if own_head else []
         model.requires_grad_(False).eval()
         self.stack = LayerStack(model)
         self.masks = Masks(seed, model.device)
-        self.way = choose_way(self.stack)
+        self.way = way or choose_way(self.stack)
         if self.way != FOLDED:
             logger.warning("layers of %s can't be folded: %s", type(model).__name__, self.way)
         self.leaves_together = can_leave_together(self.stack)
