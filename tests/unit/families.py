@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AutoConfig,
@@ -19,6 +18,8 @@ from transformers import (
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
+
+from tiny import random_model
 
 N_LAYERS, WIDTH, POSITIONS = 3, 16, 40
 SHAPE = dict(
@@ -355,13 +356,6 @@ def build(
     config = AutoConfig.for_model(
         model_type, **{name: value for name, value in asked.items() if value != LEAVE}
     )
-    kind: Any = AutoModelForSequenceClassification
-    if model_type in NO_CLASSIFIER:
-        kind = AutoModel
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = kind.from_config(config, dtype=torch.float32)
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                torch.nn.init.normal_(parameter, std=0.3)
-    return model.eval()
+    without = model_type in NO_CLASSIFIER
+    kind = AutoModel if without else AutoModelForSequenceClassification
+    return random_model(config, seed, kind)

@@ -1,7 +1,14 @@
 """Tiny random-weight models of every family, and a tokenizer, built here."""
 
+from typing import Any
+
 import torch
-from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
 N_LAYERS = 4
 WIDTH = 32
@@ -87,9 +94,16 @@ def tiny_model(family: str, seed: int = 0, dropout: float = 0.1) -> PreTrainedMo
         if hasattr(config, name):
             setattr(config, name, dropout)
     config.use_cache = False
+    return random_model(config, seed)
+
+
+def random_model(
+    config: PreTrainedConfig, seed: int, kind: Any = AutoModelForSequenceClassification
+) -> PreTrainedModel:
+    """A model of `config` in evaluation mode; large random weights make every layer matter."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
+        model = kind.from_config(config, dtype=torch.float32)
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, std=0.3)

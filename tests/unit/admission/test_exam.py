@@ -10,11 +10,13 @@ from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttenti
 from memloc.admission import exam
 from memloc.admission.exam import examine
 from memloc.admission.layers import check_chain
-from memloc.admission.logits import batch, example_rows
+from memloc.admission.logits import example_rows
 from memloc.admission.rows import check_pooling, check_rows
 from memloc.admission.training import check_gradients, check_heads, check_retraining
-from memloc.admission.windows import check_windows, disturbed, exchanged
+from memloc.admission.windows import check_windows, disturbed, exchanged, whole_layers
+from memloc.data.tokens import collate
 from memloc.errors import MemlocError
+from memloc.models.blocks import components
 from memloc.models.layers import find_layers
 from memloc.study.admission import PASSED, REFUSED
 from tiny import VOCABULARY, tiny_model
@@ -33,11 +35,12 @@ class Words:
 
 
 ROWS = example_rows(Words(), VOCABULARY)
-INPUTS = batch(ROWS, PAD)
+INPUTS = collate(ROWS, PAD)
 
 
 def windows(model, component="layer"):
-    return check_windows(model, disturbed(model), INPUTS, component)
+    parts = [p[component] for p in components(model)] if component != "layer" else None
+    return check_windows(model, disturbed(model), INPUTS, component, parts)
 
 
 def retraining(model):
@@ -75,9 +78,8 @@ def test_a_sound_model_passes_and_is_left_as_it_was(family, name):
 
 def test_exchanged_weights_are_put_back_and_are_the_others_inside(bert):
     other = disturbed(bert)
-    every = [{n for n, _ in layer.named_parameters()} for layer in find_layers(bert)]
     ours, theirs = (copy.deepcopy(m.state_dict()) for m in (bert, other))
-    with exchanged(bert, other, (2, 3), every):
+    with exchanged(bert, other, (2, 3), whole_layers(bert)):
         for key, value in bert.state_dict().items():
             inside = ".layer.1." in key or ".layer.2." in key
             assert torch.equal(value, (theirs if inside else ours)[key]), key

@@ -15,13 +15,14 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.admission.layers import check_chain
-from memloc.admission.logits import batch, example_rows
+from memloc.admission.logits import example_rows
 from memloc.admission.rows import check_pooling, check_rows
 from memloc.admission.tokenizer import check_tokenizer
 from memloc.admission.training import check_gradients, check_heads, check_retraining
 from memloc.admission.windows import check_windows, disturbed
+from memloc.data.tokens import collate
 from memloc.errors import MemlocError
-from memloc.models.blocks import ATTENTION, MLP
+from memloc.models.blocks import ATTENTION, MLP, components
 from memloc.models.layers import embedding_rows
 from memloc.models.longest import longest_input
 from memloc.study.admission import PASSED, REFUSED, TRAIN_HEAD, asked_of, refuse
@@ -67,11 +68,14 @@ def _checks(
     pad_id = tokenizer.pad_token_id
     rows = example_rows(tokenizer, embedding_rows(model) or len(tokenizer))
     # All windows pass all layers: two short rows, one of them padded, are enough for each.
-    inputs, whole = batch(rows[:2], pad_id), batch(rows, pad_id)
+    inputs, whole = collate(rows[:2], pad_id), collate(rows, pad_id)
     longest = cache(partial(longest_input, model))
-
-    other = cache(partial(disturbed, model))
+    other, blocks = cache(partial(disturbed, model)), cache(partial(components, model))
     way = cache(lambda: check_retraining(model, other(), inputs))
+
+    def exchanged(component: str) -> str:
+        parts = [found[component] for found in blocks()]
+        return check_windows(model, other(), inputs, component, parts)
 
     return [
         ("tokens are the tokenizer's", partial(check_tokenizer, model, tokenizer), ()),
@@ -81,22 +85,14 @@ def _checks(
         ("windows equal exchanged layers", lambda: check_windows(model, other(), inputs), ()),
         ("gradients reach what is trained", partial(check_gradients, model, inputs), ()),
         ("token that is read", partial(check_pooling, model, rows, pad_id), POOLED),
-        (
-            "retraining equals plain steps",
-            way,
-            ("retraining",),
-        ),
+        ("retraining equals plain steps", way, ("retraining",)),
         (
             "retraining with heads equals plain steps",
             lambda: check_heads(model, other(), inputs, way()),
             (TRAIN_HEAD,),
         ),
-        (
-            "attention blocks",
-            lambda: check_windows(model, other(), inputs, ATTENTION),
-            (ATTENTION,),
-        ),
-        ("feed-forward blocks", lambda: check_windows(model, other(), inputs, MLP), (MLP,)),
+        ("attention blocks", partial(exchanged, ATTENTION), (ATTENTION,)),
+        ("feed-forward blocks", partial(exchanged, MLP), (MLP,)),
     ]
 
 

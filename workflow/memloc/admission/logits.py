@@ -3,7 +3,7 @@
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from memloc.data.tokens import collate, special_tokens
+from memloc.data.tokens import special_tokens
 from memloc.errors import MemlocError
 
 Inputs = dict[str, torch.Tensor]
@@ -18,11 +18,6 @@ def example_rows(tokenizer: PreTrainedTokenizerBase, vocabulary: int) -> list[li
     generator = torch.Generator().manual_seed(0)
     draws = [torch.randint(len(ordinary), (n,), generator=generator) for n in LENGTHS]
     return [ordinary[draw].tolist() for draw in draws]
-
-
-def batch(rows: list[list[int]], pad_id: int) -> Inputs:
-    """Rows padded to the longest, as the model takes them."""
-    return collate(rows, pad_id)
 
 
 @torch.no_grad()

@@ -3,7 +3,8 @@
 import torch
 from transformers import PreTrainedModel
 
-from memloc.admission.logits import Inputs, batch, distance, logits_of, rounding
+from memloc.admission.logits import Inputs, distance, logits_of, rounding
+from memloc.data.tokens import collate
 from memloc.errors import MemlocError
 from memloc.models.pooled_states import pooled_tokens, tokens_read
 
@@ -21,8 +22,8 @@ def check_rows(
     """
     room = min(longest or LONG, LONG)
     long_row = (rows[-1] * room)[: room // REAL]  # and padded to `room`
-    alone = torch.cat([logits_of(model, batch([row], pad_id)) for row in [*rows, long_row]])
-    together = logits_of(model, batch(rows, pad_id))
+    alone = torch.cat([logits_of(model, collate([row], pad_id)) for row in [*rows, long_row]])
+    together = logits_of(model, collate(rows, pad_id))
     padded = logits_of(model, _padded(long_row, room, pad_id))
     moved = distance(alone, torch.cat([together, padded]))
     if moved > rounding(alone):
@@ -36,7 +37,7 @@ def check_rows(
 
 
 def _padded(row: list[int], length: int, pad_id: int) -> Inputs:
-    inputs = batch([row, row + row[:1] * (length - len(row))], pad_id)
+    inputs = collate([row, row + row[:1] * (length - len(row))], pad_id)
     return {name: value[:1] for name, value in inputs.items()}
 
 
@@ -46,7 +47,7 @@ def check_pooling(model: PreTrainedModel, rows: list[list[int]], pad_id: int) ->
     Raises MemlocError for a model that reads several tokens, other ones, or padding.
     """
     tokens_of = pooled_tokens(model)
-    for inputs in (batch(rows, pad_id), *(batch([row], pad_id) for row in rows)):
+    for inputs in (collate(rows, pad_id), *(collate([row], pad_id) for row in rows)):
         read = tokens_read(model, inputs).flatten().nonzero().flatten()
         if not torch.equal(read, tokens_of(inputs)):
             raise MemlocError(

@@ -30,10 +30,11 @@ def check_tokenizer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) 
     """
     where = tokenizer.name_or_path or type(tokenizer).__name__
     texts = [*TEXTS, *_pieces(tokenizer)]
-    _check_single(where, tokenizer, texts)
+    encoded, _ = encode_texts(tokenizer, [(text,) for text in texts], None, NO_LIMIT)
+    _check_single(where, tokenizer, texts, encoded)
     _check_special(where, tokenizer)
     _check_padding(where, model, tokenizer)
-    _check_rows(where, model, tokenizer, texts)
+    _check_rows(where, model, tokenizer, encoded)
     return f"{_around(tokenizer)}; {_pairs(tokenizer)}"
 
 
@@ -43,8 +44,9 @@ def _pieces(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     return [" ".join(tokenizer.decode([token], skip_special_tokens=True) for token in some)]
 
 
-def _check_single(where: str, tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> None:
-    ours, _ = encode_texts(tokenizer, [(text,) for text in texts], None, NO_LIMIT)
+def _check_single(
+    where: str, tokenizer: PreTrainedTokenizerBase, texts: list[str], ours: list[list[int]]
+) -> None:
     special = {*special_tokens(tokenizer).values(), *tokenizer.all_special_tokens}
     for text, row in zip(texts, ours, strict=True):
         if any(token in text for token in special):
@@ -88,10 +90,12 @@ def _check_padding(where: str, model: PreTrainedModel, tokenizer: PreTrainedToke
 
 
 def _check_rows(
-    where: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: list[str]
+    where: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    encoded: list[list[int]],
 ) -> None:
     rows = embedding_rows(model)
-    encoded, _ = encode_texts(tokenizer, [(text,) for text in texts], None, NO_LIMIT)
     highest = max([tokenizer.pad_token_id, *(token for row in encoded for token in row)])
     if rows is not None and highest >= rows:
         raise MemlocError(

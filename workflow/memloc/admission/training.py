@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from memloc.admission.layers import check_order
 from memloc.admission.logits import Inputs, distance, rounding
-from memloc.admission.windows import exchanged
+from memloc.admission.windows import exchanged, whole_layers
 from memloc.errors import MemlocError
 from memloc.localise.retrain.folding import Folded
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
@@ -123,11 +123,14 @@ def _compare(
 ) -> None:
     """Raise MemlocError unless logits and gradients of one window are those of a plain step."""
     model = shared.model
-    every = [{name for name, _ in layer.named_parameters()} for layer in find_layers(model)]
     named = dict(model.named_parameters())
     own = [p for n in range(window[0] - 1, window[1]) for p in find_layers(model)[n].parameters()]
     own += [named[name] for name in shared.tail]
-    with exchanged(model, other, window, every), _plain_dropout(shared), torch.enable_grad():
+    with (
+        exchanged(model, other, window, whole_layers(model)),
+        _plain_dropout(shared),
+        torch.enable_grad(),
+    ):
         for parameter in own:
             parameter.requires_grad_(True)
         theirs = model(**inputs).logits

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from memloc.admission.logits import Inputs, distance, logits_of
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper
-from memloc.models.blocks import LAYER, components, keep_component
+from memloc.models.blocks import LAYER, keep_parts
 from memloc.models.layers import find_layers
 from memloc.windows import Window
 
@@ -45,17 +45,22 @@ def disturbed(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def check_windows(
-    model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs, component: str = LAYER
+    model: PreTrainedModel,
+    other: PreTrainedModel,
+    inputs: Inputs,
+    component: str = LAYER,
+    parts: Sequence[set[str]] | None = None,
 ) -> str:
     """Windows through the sweep equal the model whose weights are exchanged for `other`'s.
 
-    component: whole layers, or their attention or feed-forward blocks. Returns what was measured.
-    Raises MemlocError.
+    component: whole layers, or their attention or feed-forward blocks, whose parameters `parts`
+    names by layer. Returns what was measured. Raises MemlocError.
     """
-    parts = _parts(model, component)
-    if component != LAYER:
+    if parts is None:
+        parts = whole_layers(model)
+    else:
         other = own_layers(other)
-        keep_component(other, model, component)
+        keep_parts(other, model, parts)
     swept, before = Swapper(model, other).sweep(inputs), logits_of(model, inputs)
     worst, effects = 0.0, list[float]()
     unseen = OF_LOGITS * before.abs().max().item()
@@ -80,11 +85,9 @@ def check_windows(
     )
 
 
-def _parts(model: PreTrainedModel, component: str) -> list[set[str]]:
-    """Names of the parameters that are exchanged, by layer."""
-    if component == LAYER:
-        return [{name for name, _ in layer.named_parameters()} for layer in find_layers(model)]
-    return [found[component] for found in components(model)]
+def whole_layers(model: PreTrainedModel) -> list[set[str]]:
+    """Names of all parameters, by layer."""
+    return [{name for name, _ in layer.named_parameters()} for layer in find_layers(model)]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ that norms of single heads inside the attention count as attention. A layer with
 with several, or with nothing beside it can't be told apart, which is an error.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -46,13 +47,17 @@ def keep_component(theirs: PreTrainedModel, ours: PreTrainedModel, component: st
     found = components(ours)
     if component not in found[0]:
         raise MemlocError(f"component {component!r} is unknown; there are {', '.join(COMPONENTS)}")
-    pairs = zip(find_layers(theirs), find_layers(ours), found, strict=True)
-    with torch.no_grad():
-        for donor, layer, parts in pairs:
-            given = dict(layer.named_parameters())
-            for name, parameter in donor.named_parameters():
-                if name not in parts[component]:
-                    parameter.copy_(given[name])
+    keep_parts(theirs, ours, [parts[component] for parts in found])
+
+
+@torch.no_grad()
+def keep_parts(theirs: PreTrainedModel, ours: PreTrainedModel, kept: Sequence[set[str]]) -> None:
+    """Give the layers of `theirs` the weights of `ours`, but for those `kept` names by layer."""
+    for donor, layer, names in zip(find_layers(theirs), find_layers(ours), kept, strict=True):
+        given = dict(layer.named_parameters())
+        for name, parameter in donor.named_parameters():
+            if name not in names:
+                parameter.copy_(given[name])
 
 
 def components(model: PreTrainedModel) -> list[dict[str, set[str]]]:

@@ -4,7 +4,6 @@ What a folder's config.json and file names say is enough for these, so no code o
 and nobody waits for a copy of its weights.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrai
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from memloc.errors import MemlocError
+from memloc.store.files import read_record
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"
@@ -59,20 +59,12 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise MemlocError(
-            f"{path} can't be read as JSON: {str(error)[:200]}; bring it anew"
-        ) from None
-    if not isinstance(content, dict):
-        raise MemlocError(f"{path} holds no JSON object; is it whole?")
-    return content
+    return read_record(path, "Bring it anew") or {}
 
 
 def _refuse_own_code(folder: Path) -> None:
     for name in ("config.json", "tokenizer_config.json"):
-        raw = _json(folder / name) if (folder / name).is_file() else {}
+        raw = _json(folder / name)
         asked = [key for key in raw if key == "auto_map" and raw[key]]
         # A kernel of the hub is code as well.
         asked += [key for key in raw if "attn_implementation" in key and "/" in str(raw[key])]

@@ -13,8 +13,8 @@ class PagePlan:
     """The page of a study.
 
     called: how Snakemake was called, for the commands that ask for more, or None for no commands;
-    paper: the settings of the
-    paper's study, beside which this study's are shown; targets: what this command asks for.
+    paper: the settings of the paper's study, beside which this study's are shown; targets: what
+    this command asks for.
     """
 
     def __init__(

@@ -5,7 +5,8 @@ one at a time.
 it goes by torch.func.vmap, which is slower, or copy by copy, which is slower still.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,8 @@ from memloc.models.layers import toy_inputs
 WAYS = FOLDED, MAPPED, SINGLE = ("folded", "vmap", "one at a time")
 TOLERANCE = 1e-4  # of the check that copies give what the plain layer gives
 PERIOD = 8191  # a prime, so that no two rows of a matrix are alike; sines take time
+# What vmap and folding can't do, they say in many ways.
+CANT = (Unfoldable, RuntimeError, ValueError, TypeError, IndexError)
 Weights = dict[str, Tensor]
 
 
@@ -51,11 +54,13 @@ class Passage:
                 dims = (0 if weights else None, 0)
                 mapped = torch.func.vmap(one, in_dims=dims, randomness="same")
                 return mapped(weights, copies).flatten(0, 1)
+        # Unbound at once: the gradient of each single slice would be as large as the whole stack.
+        own = {name: stacked.unbind() for name, stacked in weights.items()}
         results = []
         for i, state in enumerate(copies):
             self.masks.enter(number + 1)
             with Folded(1, {}, self.masks):
-                results.append(one({name: stacked[i] for name, stacked in weights.items()}, state))
+                results.append(one({name: parts[i] for name, parts in own.items()}, state))
         return torch.cat(results)
 
     def _folded(
@@ -82,22 +87,14 @@ class Passage:
 def choose_way(stack: LayerStack) -> str:
     """The fastest of WAYS in which two copies of every layer give the plain layer's output and
     gradients, dropout on. Raises MemlocError where none does."""
-    model = stack.model
-    was_training = model.training
-    model.train()
-    masks = Masks(0, model.device)
-    try:
-        with torch.no_grad(), Folded(1, {}, masks):
-            entry = stack.enter(toy_inputs(model, rows=3))
+    with _dropping(stack) as (entry, masks):
         for way in WAYS:
             passage = Passage(stack, entry, masks, way)
             if all(_is_right(passage, number) for number in range(len(stack.layers))):
                 return way
-    finally:
-        model.train(was_training)
     raise MemlocError(
-        f"layers of {type(model).__name__} can't be retrained: with the same dropout masks they "
-        "don't give the same output twice; leave retraining out of `techniques`"
+        f"layers of {type(stack.model).__name__} can't be retrained: with the same dropout masks "
+        "they don't give the same output twice; leave retraining out of `techniques`"
     )
 
 
@@ -108,26 +105,39 @@ def can_leave_together(stack: LayerStack) -> bool:
     What surrounds the layers need not fold although they do: DeBERTa drops parts of its relative
     positions, which have no batch axis.
     """
-    model = stack.model
-    was_training = model.training
-    model.train()
-    masks = Masks(0, model.device)
 
     def leave(hidden: Tensor) -> Tensor:
         masks.enter(0)
         with Folded(hidden.shape[0] // entry.rows, {}, masks):
             return stack.leave(hidden, entry)
 
+    with _dropping(stack) as (entry, masks):
+        hidden = _two(entry.hidden)
+        try:
+            alone = torch.cat([leave(one) for one in hidden.split(entry.rows)])
+            return _alike([leave(hidden)], [alone])
+        except CANT:
+            return False
+
+
+@contextmanager
+def _dropping(stack: LayerStack) -> Iterator[tuple[Entry, Masks]]:
+    """A toy batch as it enters layer 1 of the model in training, dropout on."""
+    model = stack.model
+    was_training = model.training
+    model.train()
+    masks = Masks(0, model.device)
     try:
-        with Folded(1, {}, masks):
+        with torch.no_grad(), Folded(1, {}, masks):
             entry = stack.enter(toy_inputs(model, rows=3))
-        hidden = torch.cat([entry.hidden + wave(entry.hidden), entry.hidden - wave(entry.hidden)])
-        alone = torch.cat([leave(one) for one in hidden.split(entry.rows)])
-        return _alike([leave(hidden)], [alone])
-    except (RuntimeError, ValueError, TypeError, IndexError):
-        return False
+        yield entry, masks
     finally:
         model.train(was_training)
+
+
+def _two(hidden: Tensor) -> Tensor:
+    """States of two copies, which differ by copy and by token."""
+    return torch.cat([hidden + wave(hidden), hidden - wave(hidden)])
 
 
 @torch.no_grad()
@@ -156,14 +166,13 @@ def _is_right(passage: Passage, number: int) -> bool:
         n: torch.stack([p + sign * waves[n] for sign in (1, -1)]).detach().requires_grad_()
         for n, p in layer.named_parameters()
     }
-    hidden = torch.cat([entry.hidden + wave(entry.hidden), entry.hidden - wave(entry.hidden)])
+    hidden = _two(entry.hidden)
     plain = Passage(passage.stack, entry, passage.masks, SINGLE)
     # First, since what is drawn first says how large masks are.
     theirs = _results(plain, number, weights, hidden)
     try:
         ours = _results(passage, number, weights, hidden)
-    # What vmap and folding can't do, they say in many ways.
-    except (Unfoldable, RuntimeError, ValueError, TypeError, IndexError):
+    except CANT:
         return False
     return all(_alike(one, two) for one, two in zip(ours, theirs, strict=True))
 
