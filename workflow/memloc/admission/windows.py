@@ -105,8 +105,9 @@ def exchanged(
 def _exchange(
     model: PreTrainedModel, other: PreTrainedModel, window: Window, parts: Sequence[set[str]]
 ) -> None:
+    own, others = find_layers(model), find_layers(other)
     for number in range(window[0] - 1, window[1]):
-        ours = dict(find_layers(model)[number].named_parameters())
-        theirs = dict(find_layers(other)[number].named_parameters())
+        ours = dict(own[number].named_parameters())
+        theirs = dict(others[number].named_parameters())
         for name in parts[number]:
             ours[name].data, theirs[name].data = theirs[name].data, ours[name].data

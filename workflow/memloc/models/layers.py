@@ -20,7 +20,7 @@ def find_layers(model: PreTrainedModel) -> nn.ModuleList:
         for name, module in model.named_modules()
         if isinstance(module, nn.ModuleList)
         and len(module) == n_layers
-        and all(_size(part) and not isinstance(part, nn.ModuleList) for part in module)
+        and all(_holds(part) and not isinstance(part, nn.ModuleList) for part in module)
     }
     inner = {id(part) for each in lists.values() for layer in each for part in layer.modules()}
     lists = {name: module for name, module in lists.items() if id(module) not in inner}
@@ -31,6 +31,10 @@ def find_layers(model: PreTrainedModel) -> nn.ModuleList:
             "use a model whose layers are one torch ModuleList"
         )
     return next(iter(lists.values()))
+
+
+def _holds(module: nn.Module) -> bool:
+    return any(parameter.numel() for parameter in module.parameters())
 
 
 def _size(module: nn.Module) -> int:
