@@ -3,9 +3,12 @@
 Table 2, the events of section 5, a larger model (Appendix B) and binarised tasks (Appendix C).
 Frames are the summary's mcog, layer_weights, events and generalisation; what a study lacks gives no
 rows. An event that never happened has no depth (nan): its pair is left out, and the note says so.
+Each correlation is over tasks, within each model where there are several.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +22,9 @@ BINARY = "-binary"
 KEYS = ["task", "model"]
 CENTROID_EVENTS = ("crossing", "initiation")
 GENERALISATION = ("score", "validation_scaled")
+BASELINES = ("score_above_prior", "validation_above_majority")  # beyond the paper
+HELD = ("n_classes", "balance")  # what Table 2 holds fixed once more
+PARTIAL = "generalisation-partial"
 POOLED, OTHERS = "all", "mean of others"
 
 
@@ -34,15 +40,27 @@ def depths(mcog: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
     "mcog" is the mean over the paper's techniques that were run, "mcog:NAME" a technique's own.
     """
     paper = [name for name, technique in TECHNIQUES.items() if technique.paper]
+    techniques = mcog["technique"].unique()
     wide = mcog.pivot(index=KEYS, columns="technique", values="mcog")
     found = wide.rename(columns=lambda name: f"mcog:{name}")
-    found.insert(0, "mcog", wide[[n for n in paper if n in wide]].mean(axis=1, skipna=False))
+    found.insert(0, "mcog", levelled_mean(wide[[n for n in paper if n in techniques]]))
     if events is not None and len(events):
         trained = events[events["source"].isin(["trained", "none"])]
         layers = trained.assign(layer=pd.to_numeric(trained["layer"], errors="coerce"))
         found = found.join(layers.pivot(index=KEYS, columns="event", values="layer"), how="outer")
     pairs = pd.MultiIndex.from_frame(mcog[KEYS].drop_duplicates())
     return found.reindex(pairs.append(found.index.difference(pairs)))
+
+
+def levelled_mean(wide: pd.DataFrame) -> pd.Series:
+    """Mean over columns (techniques) of a frame indexed by task and model.
+
+    Techniques differ in level. Where some are missing for a task, the others' distances from their
+    own means over the model's tasks stand for them, so that no task moves for lack of a technique.
+    """
+    means = wide.groupby(level="model").transform("mean")
+    moved = (wide - means).mean(axis=1) + means.mean(axis=1)
+    return wide.mean(axis=1).where(wide.notna().all(axis=1), moved)
 
 
 def commonest(layers: pd.Series) -> list[str]:
@@ -61,12 +79,16 @@ def depth_row(
     a: str,
     b: str,
     paper: float = np.nan,
+    held: Sequence[str] = (),
 ) -> dict:
-    """A row of correlations.tsv from two columns of a frame indexed by task (and model)."""
-    tasks = frame.index.get_level_values("task")
-    pairs = pd.DataFrame({"x": frame[x].to_numpy(), "y": frame[y].to_numpy(), "task": tasks})
-    found = correlate(pairs, derive(seed, measure, level, a, b))
-    lost = len(pairs) - found["n"]
+    """A row of correlations.tsv from two columns of a frame indexed by task (and model).
+
+    `held`: columns that are held fixed, constant in a task.
+    """
+    pairs = frame.reset_index().rename(columns={"model": "stratum"})
+    pairs = pairs.assign(x=frame[x].to_numpy(), y=frame[y].to_numpy())
+    found = correlate(pairs, derive(seed, measure, level, a, b), held)
+    lost = len(pairs) - found["n_pairs"]
     notes = [found["note"], f"{lost} left out: no value" if lost else ""]
     where = {"family": measure, "measure": measure, "level": level, "a": a, "b": b}
     return where | found | {"paper_rho": paper, "note": "; ".join(filter(None, notes))}
@@ -79,20 +101,33 @@ def pooled_and_each(frame: pd.DataFrame, peers: list[str]) -> dict[str, pd.DataF
 
 
 def with_generalisation(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dict]:
-    """Table 2, depth against generalisation: of the models `peers` together, and of each model."""
+    """Table 2, depth against generalisation: of the models `peers` together, and of each model.
+
+    Beside it, against the scores of other baselines, and with classes and balance held fixed.
+    """
     rows = []
     names = [n for n in ("crossing", "probing-memorisation") if n in frame]  # as in the paper
     names += [n for n in frame if n.startswith("mcog")]
-    parts = pooled_and_each(frame, peers)
-    for level, part in parts.items():
-        for depth in names:
-            for target in GENERALISATION:
-                family = "generalisation-technique" if ":" in depth else "generalisation"
-                facts = dict(measure="generalisation", level=level, a=depth, b=target)
-                paper = published.table_2(depth, target, level)
-                rows.append(depth_row(part, depth, target, seed, **facts, paper=paper)
-                            | {"family": family})  # fmt: skip
+    for level, part in pooled_and_each(frame, peers).items():
+        for depth, target in product(names, (*GENERALISATION, *BASELINES)):
+            facts: Any = dict(level=level, a=depth, b=target)
+            paper = published.table_2(depth, target, level)
+            row = depth_row(
+                part, depth, target, seed, measure="generalisation", paper=paper, **facts
+            )
+            rows.append(row | {"family": _family(depth, target)})
+            if ":" not in depth and target in GENERALISATION:
+                rows.append(
+                    depth_row(part, depth, target, seed, measure=PARTIAL, held=HELD, **facts)
+                )
     return rows
+
+
+def _family(depth: str, target: str) -> str:
+    """The table that a correlation of depth with generalisation stands in."""
+    if target in BASELINES:
+        return "generalisation-baselines"
+    return "generalisation-technique" if ":" in depth else "generalisation"
 
 
 def between_events(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dict]:
@@ -176,7 +211,7 @@ def depth_rows(
     main = found[found.index.isin(main_tasks(mcog["task"]), level="task")]
     rows = []
     if generalisation is not None and len(generalisation):
-        target = generalisation.set_index(KEYS)[list(GENERALISATION)]
+        target = generalisation.set_index(KEYS)[[*GENERALISATION, *BASELINES, *HELD]]
         rows += with_generalisation(main.join(target), peers, seed)
     rows += between_events(main, peers, seed)
     rows += larger_models(main, layers, peers, seed)
