@@ -128,7 +128,7 @@ def test_helpers():
 
 
 def test_a_task_does_not_move_for_lack_of_a_technique():
-    """Techniques at levels 2 and 6: without the second, task b keeps its distance from the first."""
+    """Techniques at levels 2 and 6: without the second, b keeps its distance from the first."""
     keys = pd.MultiIndex.from_product([["a", "b", "c"], ["m"]], names=["task", "model"])
     wide = pd.DataFrame({"one": [1.0, 2.0, 3.0], "two": [5.0, np.nan, 7.0]}, index=keys)
     assert levelled_mean(wide).tolist() == [3.0, 4.0, 5.0]

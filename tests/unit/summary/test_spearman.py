@@ -1,4 +1,4 @@
-"""Correlations over tasks: by hand, against scipy, small n, and what is said instead of a number."""
+"""Correlations over tasks: by hand, against scipy, at small n; what is said for no number."""
 
 import math
 from itertools import permutations
@@ -41,7 +41,7 @@ def test_few_tasks_in_perfect_order(n):
     assert math.isnan(found["ci_low"]) == (n < 6)
     assert found["claim"] == (FEW if n < 5 else POSITIVE)
     if n >= 6:
-        assert 0 < found["ci_low"] < 0.9 and found["ci_high"] == 1
+        assert 0 < found["ci_low"] < 0.9 and found["ci_high"] == pytest.approx(1)
 
 
 def slow(x, y):
@@ -55,7 +55,9 @@ def slow(x, y):
 def test_models_of_a_task_stay_together():
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, (2, 3, 5)).astype(float)
-    frame = pd.concat([pairs(a, b, stratum=str(i)) for i, (a, b) in enumerate(zip(x, y))])
+    frame = pd.concat(
+        [pairs(a, b, stratum=str(i)) for i, (a, b) in enumerate(zip(x, y, strict=True))]
+    )
     found, every = correlate(frame, 1), np.array(slow(x, y))
     assert found["rho"] == pytest.approx(every[0])
     assert found["p"] == pytest.approx((abs(every) >= abs(every[0]) - 1e-9).mean())
@@ -68,9 +70,8 @@ def test_models_that_repeat_each_other_prove_no_more_than_one():
     x, y = rng.random((2, 7))
     one = correlate(pairs(x, y), 1)
     four = correlate(pd.concat([pairs(x, y, stratum=str(i)) for i in range(4)]), 1)
-    for name in ("rho", "p", "n", "claim"):
-        assert four[name] == pytest.approx(one[name]) if name != "claim" else True
-    assert four["ci_low"] == pytest.approx(one["ci_low"])
+    for name in ("rho", "p", "n", "ci_low", "ci_high"):
+        assert four[name] == pytest.approx(one[name], abs=1e-3)
 
 
 def test_many_tasks_are_permuted_at_random_as_the_seed_says():

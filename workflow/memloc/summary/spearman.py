@@ -139,7 +139,7 @@ def _numbers(x: np.ndarray, y: np.ndarray, held: np.ndarray, seed: int) -> dict:
     n, n_held = held.shape
     orders = orders_of(n, seed)
     values = permuted_rho(x, y, held, orders)
-    rho = float(values[0])
+    rho = float(np.clip(values[0], -1, 1))
     p = float((np.abs(values) >= abs(rho) - 1e-9).mean())
     scale = min(1.0, float(values.std()) * math.sqrt(n - n_held - 1)) if len(x) > 1 else 1.0
     low, high = interval(rho, n, n_held, scale)
