@@ -120,6 +120,34 @@ rule summarise_centroids:
         "../workflow/scripts/summarise_centroids.py"
 
 
+rule summarise_sensitivity:
+    """How the order of tasks by depth moves with choices of the analysis."""
+    input:
+        tables=[path for name in STUDY.techniques for path in STUDY.table_paths(name)],
+        examples=STUDY.example_paths(),
+        training=[PLACES.summary("training")],
+        centroids=[PLACES.run("centroids.tsv").format(**run) for run in WITH_CENTROIDS],
+    output:
+        PLACES.summary("sensitivity"),
+    log:
+        LOG(f"{PLACES.results}/summary/sensitivity"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/sensitivity")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        runs=PARAMS.technique_runs(),
+        centroid_runs=WITH_CENTROIDS,
+        options=PARAMS.weight_options(),
+        code=CODE("summarise_sensitivity.py", *techniques.modules()),
+    script:
+        "../workflow/scripts/summarise_sensitivity.py"
+
+
 rule summarise_generalisation:
     """Generalisation score and validation accuracy of every task and model."""
     input:

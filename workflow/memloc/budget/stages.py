@@ -121,6 +121,7 @@ STAGES: dict[str, Stage] = {
     "summarise_training": Stage(constant(SCRIPT + 1)),
     "summarise_events": Stage(constant(SCRIPT + 1)),
     "summarise_centroids": Stage(constant(SCRIPT + 1)),
+    "summarise_sensitivity": Stage(constant(SCRIPT + 1)),
     "correlate": Stage(constant(SCRIPT + 5)),
     "summarise_progression": Stage(constant(SCRIPT + 3)),
     "figures": Stage(constant(SCRIPT + 1)),

@@ -127,9 +127,10 @@ def centroid_table(source: str, states: Sequence[np.ndarray], classes: Classes) 
 # --- Events ------------------------------------------------------------------------------
 
 
-def crossing(means: Sequence[float]) -> int | None:
-    """First layer whose noisy mean (of layers 1..L) is nearer to a; None if there is none."""
-    return next((layer for layer, mean in enumerate(means, start=1) if mean < 0.5), None)
+def crossing(means: Sequence[float], place: float = 0.5) -> int | None:
+    """First layer whose noisy mean (of layers 1..L) is nearer to a, or below another `place`; None
+    if there is none."""
+    return next((layer for layer, mean in enumerate(means, start=1) if mean < place), None)
 
 
 def last_crossing(means: Sequence[float]) -> int | None:

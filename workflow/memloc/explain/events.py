@@ -47,7 +47,9 @@ def event_layers(column: Iterable) -> tuple[pd.Series, int, int]:
 # --- Probing events ------------------------------------------------------------------------
 
 
-def probing_events(table: pd.DataFrame) -> dict[str, int | float | str]:
+def probing_events(
+    table: pd.DataFrame, margin: float = MARGIN, reached: float = REACHED
+) -> dict[str, int | float | str]:
     """Both probing events of one run's probes.tsv, from F1 averaged over probe seeds: layer 1..L.
 
     "none" where an event never happens; nan where there are no probes for original labels to tell
@@ -63,8 +65,8 @@ def probing_events(table: pd.DataFrame) -> dict[str, int | float | str]:
     scale = clean.max() - random  # of each layer; shuffled labels are the same in all
     scaled = (clean - random) / scale.where(scale > 0)
     return {
-        PROBING_MEMORISATION: _first(gap > MARGIN, gap),
-        PROBING_INITIATION: _first(scaled > REACHED, clean),
+        PROBING_MEMORISATION: _first(gap > margin, gap),
+        PROBING_INITIATION: _first(scaled > reached, clean),
     }
 
 

@@ -210,7 +210,7 @@ class Study:
     def summary_tables(self) -> list[str]:
         """Names of the tables over tasks and models."""
         probing = "probing" in self.techniques
-        names = ["layer_weights", "mcog", "one_layer", "training"]
+        names = ["layer_weights", "mcog", "one_layer", "training", "sensitivity"]
         names += ["probe_f1", "label_f1"] if probing else []
         names += ["correlations"] if self.compared or self.depth_compared else []
         names += ["components", "component_mcog"] if len(self.components) > 1 else []

@@ -25,6 +25,11 @@ OVERVIEW = (
     "in answers, averages and correlations."
 )
 COMPONENTS_TITLE = "Attention and feed-forward blocks swapped apart"
+SENSITIVITY = (
+    "Nothing was trained again for this: every row is computed from the same tables of runs, with "
+    "one choice of the analysis made otherwise. A rho near 1 says that the order of the tasks by "
+    "depth doesn't hang on that choice; it needs three tasks."
+)
 COMPONENTS_MCOG = (
     "M-CoG by what is swapped. The error when it is swapped in all layers (not normalised) says "
     "how much of memorisation it can undo"
@@ -205,6 +210,18 @@ def build(content: Content) -> Section:
             "Layer weights",
             figures=pictures(content, "layer_weights"),
             tables=[table(content, "layer_weights", "Layer weights, mean over seeds", folded=True)],
+        ),
+        Part(
+            "What hangs on choices of the analysis",
+            intro=SENSITIVITY,
+            tables=[
+                table(
+                    content,
+                    "sensitivity",
+                    "Depths of tasks by default and with one choice made otherwise",
+                    folded=True,
+                )
+            ],
         ),
         *_probes(content),
     ]
