@@ -201,7 +201,8 @@ def probing(facts: Facts) -> Work:
     # layers 0..L of theta_M2, and layer 1 of theta_F
     probes = (model.layers + 2) * PROBE_KINDS * len(recipe["seeds"])
     rows, hidden = PROBE_ROWS * task.train * recipe["epochs"], recipe["hidden"]
-    flops = 6 * rows * probes * (model.width * hidden + hidden * hidden)
+    inner = hidden * hidden * (recipe["hidden_layers"] - 1)
+    flops = 6 * rows * probes * (model.width * hidden + inner)
     training_probes = Work(flops, PROBE_CALLS * rows / recipe["batch_size"])
     return prediction(facts, 2 * task.train) + training_probes + Work(seconds=2 * START)
 
