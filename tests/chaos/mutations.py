@@ -9,10 +9,17 @@ a model of a disk, and not a disk; removals are taken to last at once.
 """
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pyarrow.parquet
+import safetensors.torch
+from transformers import PreTrainedTokenizerFast
+
+from memloc.store import drafts
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 CHANGES = {  # audit events, and where among their arguments the folder's descriptor is
@@ -37,12 +44,6 @@ class Disk:
 
     def install(self) -> None:
         """From now on."""
-        import pyarrow.parquet
-        import safetensors.torch
-        from transformers import PreTrainedTokenizerFast
-
-        from memloc.store import drafts
-
         sys.addaudithook(self._hear)
         self._native(safetensors.torch, "serialize_file", lambda _, path, **__: path)
         self._native(pyarrow.parquet, "write_table", lambda _, path, **__: path)
@@ -51,7 +52,7 @@ class Disk:
             "_save_pretrained",
             lambda _, save_directory, *__, **___: Path(save_directory, "tokenizer.json"),
         )
-        self._exchange(drafts)
+        self._exchange()
         sync = os.fsync
 
         def fsync(file: int) -> None:
@@ -127,7 +128,7 @@ class Disk:
 
         setattr(owner, name, written)
 
-    def _exchange(self, drafts) -> None:
+    def _exchange(self) -> None:
         exchange = drafts._exchange
 
         def exchanged(one: Path, other: Path) -> bool:
@@ -148,7 +149,7 @@ class Disk:
             self.names.append((path.parent, lambda: path.unlink(missing_ok=True)))
 
     def _made(self, path: Path) -> None:
-        self.names.append((path.parent, lambda: path.exists() and _remove(path)))
+        self.names.append((path.parent, lambda: shutil.rmtree(path, ignore_errors=True)))
 
     def _renamed(self, old: Path, new: Path) -> None:
         kept = new.with_name(f".before-{self.count}-{new.name}") if new.is_file() else None
@@ -170,9 +171,3 @@ class Disk:
     def _synced(self, path: Path) -> None:
         self.unsynced = [other for other in self.unsynced if other != path]
         self.names = [(folder, restore) for folder, restore in self.names if folder != path]
-
-
-def _remove(path: Path) -> None:
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)

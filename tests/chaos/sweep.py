@@ -11,6 +11,8 @@ anything else than undisturbed.
 """
 
 import argparse
+import json
+import math
 import os
 import pkgutil
 import re
@@ -22,7 +24,6 @@ import time
 import traceback
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +32,7 @@ import pandas as pd
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from alike import content
+from alike import OF_TIME, content
 from in_process import planned_jobs, run_script
 from mutations import Disk
 from study import write_study, write_task
@@ -52,6 +53,7 @@ STUDY = dict(
         "training": {"epochs": 2},
     },
 )
+QUICK = STUDY | {"tasks": ["toy"], "techniques": ["swapping", "retraining"], "stages": []}
 MEMORISED = 0.9  # accuracy of theta_M2 on noisy examples; else swaps of layers tell nothing apart
 FINISHED = "finished"  # a file in the folder of a study that is used again
 PATIENCE = 120  # seconds for what takes two
@@ -68,9 +70,9 @@ class Tally:
     different: list[str] = field(default_factory=list)
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, study: dict) -> Path:
     """The study's files; its model is drawn so widely that it memorises within a few epochs."""
-    write_study(folder, **STUDY)
+    write_study(folder, **study)
     model = folder / "tiny-bert"
     config = BertConfig.from_pretrained(
         model, initializer_range=0.2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.01
@@ -92,6 +94,7 @@ def import_everything() -> None:
         import_module(name)
     for module in pkgutil.walk_packages(memloc.__path__, "memloc."):
         import_module(module.name)
+    import_module("memloc.store.provenance").memloc_version()  # asks git, once
 
 
 def fork(
@@ -159,47 +162,50 @@ def differences(whole: Path, folder: Path, before: dict) -> Iterator[str]:
     yield from (f"{name}: only without a kill" for name in sorted(before.keys() - after.keys()))
     yield from (f"{name}: left over" for name in sorted(after.keys() - before.keys()))
     for name in sorted(after.keys() & before.keys()):
-        if after[name] != before[name] and read(whole / name) != read(folder / name):
+        if after[name] == before[name] or Path(name).name in OF_TIME:
+            continue
+        if read(whole / name) != read(folder / name):
             yield f"{name}: contents differ"
 
 
 def read(path: Path) -> object:
-    """What is compared of a file: records without what is of time."""
-    if path.suffix == ".json":
-        text = path.read_text()
-        return re.sub(r'"seconds": [\d.e+-]+', "", text)
-    return content(path)
+    """What is compared of a file: records without seconds, and without the commit of memloc."""
+    if path.suffix != ".json":
+        return content(path)
+    record = json.loads(path.read_text())
+    return {key: value for key, value in record.items() if key not in ("seconds", "memloc")}
 
 
-def sweep(job, whole: Path, folder: Path, every: int, power: bool) -> Tally:
-    """Kill a job at every `every`-th change, in a copy of the finished study."""
-    tally, began = Tally(), time.monotonic()
-    with suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+def copied(whole: Path, folder: Path) -> dict[str, tuple[int, int]]:
+    """A fresh copy of the finished study to work in; its files."""
+    shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(whole, folder, symlinks=True)
     os.chdir(folder)
-    before = files(folder)
+    return files(folder)
+
+
+def sweep(job, whole: Path, folder: Path, most: int, power: bool) -> Tally:
+    """Kill a job at each of its changes, or at `most` of them, in a copy of the finished study."""
+    tally, began, name = Tally(), time.monotonic(), job.rule.name
+    before = copied(whole, folder)
     remove_outputs(job)
     code, count = fork(job, folder, power=power, end=power)
-    wrong = list(differences(whole, folder, before))
-    if code or wrong:
-        raise RuntimeError(f"{job.rule.name}, undisturbed: {wrong}\n{said(folder)}")
-    for last in range(1 + zlib.crc32(job.rule.name.encode()) % every, count + 1, every):
-        where = f"{job.rule.name}, change {last} of {count}"
+    if code or (wrong := list(differences(whole, folder, before))):
+        raise RuntimeError(f"{name}, undisturbed: {code or wrong}\n{said(folder)}")
+    every = math.ceil(count / most)
+    for last in range(1 + zlib.crc32(name.encode()) % every, count + 1, every):
         remove_outputs(job)
-        fork(job, folder, last, power)
+        if fork(job, folder, last, power)[0] != -signal.SIGKILL:
+            raise RuntimeError(f"{name} was not killed at change {last} of {count}")
         remove_outputs(job)
         code, _ = fork(job, folder)
         tally.points += 1
         if code:
-            tally.stuck.append(f"{where}: status {code}\n{said(folder)}")
+            tally.stuck.append(f"change {last} of {count}: status {code}\n{said(folder)}")
         elif wrong := list(differences(whole, folder, before)):
-            tally.different.append(f"{where}: {wrong}")
+            tally.different.append(f"change {last} of {count}: {wrong}")
         if code or wrong:
-            shutil.rmtree(folder)
-            shutil.copytree(whole, folder, symlinks=True)
-            os.chdir(folder)
-            before = files(folder)
+            before, wrong = copied(whole, folder), []
     tally.seconds = time.monotonic() - began
     return tally
 
@@ -224,26 +230,26 @@ def one_of_each(jobs: list, only: str) -> list:
     return list(found.values())
 
 
-def run(
-    folder: Path, only: str = "", every: int = 1, power: bool = False, part: tuple = (0, 1)
-) -> dict[str, Tally]:
-    """Sweep one job of each rule that matches `only`; part (i, n): the i-th of n shares."""
+def run(folder: Path, quick: bool, only: str, most: int, power: bool) -> dict[str, Tally]:
+    """Sweep one job of each rule that matches `only`."""
+    study, target = (QUICK, "results/summary/mcog.tsv") if quick else (STUDY, None)
     import_everything()
     whole = folder / "whole"
     finished = (whole / FINISHED).exists()
     if not finished:
         shutil.rmtree(whole, ignore_errors=True)
-        write(whole)
+        write(whole, study)
     os.chdir(whole)
     command = {"configfile": "study.yaml", "snakefile": "Snakefile"}
+    command |= {"target": target} if target else {}
     with planned_jobs(command, forceall=True) as jobs:
         if not finished:
             finish(jobs, whole)
         found = {}
-        for job in one_of_each(jobs, only)[part[0] :: part[1]]:
+        for job in one_of_each(jobs, only):
             name = job.rule.name
-            tally = found[name] = sweep(job, whole, folder / f"copy-{os.getpid()}", every, power)
-            report(name, tally)
+            found[name] = sweep(job, whole, folder / f"copy-{os.getpid()}", most, power)
+            report(name, found[name])
     return found
 
 
@@ -259,24 +265,24 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="rules whose names match this pattern")
-    parser.add_argument("--every", type=int, default=1, help="every how-manieth change")
+    parser.add_argument("--points", type=int, default=10**6, help="of a rule, at most")
+    parser.add_argument("--quick", action="store_true", help="a smaller study")
     parser.add_argument("--power", action="store_true", help="lose what isn't synced")
-    parser.add_argument("--part", default="1/1", help="which share of the rules, e.g. 1/2")
-    parser.add_argument(
-        "--folder", type=Path, help="where to run; its finished study is used again"
-    )
+    parser.add_argument("--folder", type=Path, help="where to run; a study there is used again")
     chosen = parser.parse_args()
-    number, parts = map(int, chosen.part.split("/"))
     with tempfile.TemporaryDirectory(prefix="memloc-sweep-") as temporary:
         folder = (chosen.folder or Path(temporary)).resolve()
         folder.mkdir(exist_ok=True)
-        print("rule", "points", "stuck", "different", "seconds", sep="\t")
-        found = run(folder, chosen.only, chosen.every, chosen.power, (number - 1, parts))
-    total = Tally(sum(t.points for t in found.values()), sum(t.seconds for t in found.values()))
+        print("rule", "points", "stuck", "different", "seconds", sep="\t", flush=True)
+        found = run(folder, chosen.quick, chosen.only, chosen.points, chosen.power)
+        os.chdir(ROOT)
+    total = Tally()
     for tally in found.values():
+        total.points += tally.points
+        total.seconds += tally.seconds
         total.stuck += tally.stuck
         total.different += tally.different
-    print("all", total.points, len(total.stuck), len(total.different), f"{total.seconds:.0f}")
+    report("all", total)
     return 1 if total.stuck or total.different else 0
 
 
