@@ -16,16 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_jobs_killed_at_any_change_end_as_undisturbed(tmp_path):
     paths = (ROOT / name for name in ("workflow", "tests/workflow"))
+    options = ("--quick", "--points", "1", "--only", "^(?!retrieve_)")
     done = subprocess.run(
-        [
-            sys.executable,
-            ROOT / "tests/chaos/sweep.py",
-            "--quick",
-            "--points",
-            "1",
-            "--only",
-            "^(?!retrieve_)",
-        ],
+        [sys.executable, ROOT / "tests/chaos/sweep.py", *options],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
