@@ -134,7 +134,6 @@ def test_overflow_in_half_precision_is_said():
 
 def test_a_temporary_file_leaves_nothing_behind(tmp_path):
     with room_for_states(3, 4, 5, "float16", tmp_path) as states:
-        assert not list(tmp_path.iterdir()), "a killed job would leave it"
         assert states.shape == (3, 4, 5) and states.dtype == torch.float16
         states.fill_(2)
         assert states.sum() == 120 and not list(tmp_path.iterdir())
