@@ -149,7 +149,8 @@ class Disk:
             self.names.append((path.parent, lambda: path.unlink(missing_ok=True)))
 
     def _made(self, path: Path) -> None:
-        self.names.append((path.parent, lambda: shutil.rmtree(path, ignore_errors=True)))
+        if not path.exists():  # else making it fails
+            self.names.append((path.parent, lambda: shutil.rmtree(path, ignore_errors=True)))
 
     def _renamed(self, old: Path, new: Path) -> None:
         kept = new.with_name(f".before-{self.count}-{new.name}") if new.is_file() else None

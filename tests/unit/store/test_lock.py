@@ -5,6 +5,7 @@ import fcntl
 import logging
 import multiprocessing
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from memloc.errors import MemlocError
 from memloc.store import lock
+from memloc.store.drafts import remove_scratch
 from memloc.store.lock import one_process
 
 FORK = multiprocessing.get_context("fork")
@@ -170,3 +172,22 @@ def test_a_lock_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
     said = r"scratch\.lock, the lock of this run, can't be written: Permission denied\. Remove it"
     with pytest.raises(MemlocError, match=said), one_process(tmp_path / "scratch", IDENTITY, []):
         pass
+
+
+def test_what_a_process_killed_while_it_cleared_the_scratch_left_is_removed(tmp_path):
+    def die(*_, **__):
+        os._exit(1)
+
+    def clear() -> None:
+        shutil.rmtree = die
+        remove_scratch(scratch)
+
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = FORK.Process(target=clear)
+    process.start()
+    process.join(PATIENCE)
+    assert not scratch.exists() and len(list(tmp_path.iterdir())) == 1
+    with one_process(scratch, IDENTITY, []):
+        pass
+    assert not list(tmp_path.iterdir())

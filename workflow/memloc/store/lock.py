@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from memloc.errors import MemlocError
-from memloc.store.drafts import opened, remove_empty_scratch
+from memloc.store.drafts import opened, remove_empty_scratch, settle
 from memloc.store.files import full_disk, is_full
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ def one_process(
                 return
             if not _is_current(file, path):
                 continue  # the process that held the lock has removed this file
+            settle(scratch)
             _write(file, {"host": socket.gethostname(), "process": os.getpid()})
             yield False
             _write(file, {"finished": wanted})

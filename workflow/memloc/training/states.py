@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from memloc.errors import MemlocError
-from memloc.store.drafts import discard, make_folder, remove_scratch, settle, settle_all
+from memloc.store.drafts import discard, make_folder, remove_scratch, settle_all
 from memloc.store.files import atomic, read_record
 from memloc.store.provenance import sha256
 
@@ -54,7 +54,6 @@ class States:
 
     def __init__(self, folder: str | Path, identity: Mapping[str, Any]):
         self.folder, self.identity = Path(folder), _plain(identity)
-        settle(self.folder)
         make_folder(self.folder)
         settle_all(self.folder)
 
