@@ -153,7 +153,9 @@ class Disk:
             self.names.append((path.parent, lambda: shutil.rmtree(path, ignore_errors=True)))
 
     def _renamed(self, old: Path, new: Path) -> None:
-        kept = new.with_name(f".before-{self.count}-{new.name}") if new.is_file() else None
+        kept = None
+        if new.is_file():
+            kept = self.root.parent / f".before-{os.getpid()}-{self.count}"
         if kept:
             os.link(new, kept)
 

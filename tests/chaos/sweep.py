@@ -101,7 +101,7 @@ def sweep(job, whole: Path, folder: Path, most: int, power: bool) -> Tally:
     for last in range(1 + zlib.crc32(name.encode()) % every, count + 1, every):
         remove_outputs(job)
         if fork(job, folder, last, power)[0] != -signal.SIGKILL:
-            raise RuntimeError(f"{name} was not killed at change {last} of {count}")
+            raise RuntimeError(f"{name} was not killed at change {last} of {count}\n{said(folder)}")
         remove_outputs(job)
         code, _ = fork(job, folder)
         tally.points += 1
