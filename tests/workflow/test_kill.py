@@ -36,7 +36,8 @@ def undisturbed(tmp_path_factory):
 
 def start_and_hold(folder: Path) -> subprocess.Popen:
     """A driver whose training is held when it has saved two epochs, and is about to save more."""
-    hold = holding(folder, training=(r"/perturbed/.*/state\.json$", 3))
+    # each is opened twice: to be written, and to be brought onto the disk
+    hold = holding(folder, training=(r"/perturbed/.*/state\.\d+/state\.json$", 5))
     process = start(folder, TARGET, MEMLOC_ORPHANS="run", **hold)
     wait_until_held(folder, "training", process)
     return process

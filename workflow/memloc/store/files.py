@@ -26,7 +26,8 @@ def atomic(path: str | Path, needs: float | None = None) -> Iterator[Path]:
 
     Whenever the process is killed, `path` holds either what it held before or all of the new
     content. (Where the file system can't exchange two folders in one step, a kill between two
-    renames leaves neither; `drafts.settle` then puts the new one in place.) A full disk raises
+    renames leaves neither; `drafts.settle` then puts the new one in place.) That holds for a power
+    failure as well: the content is on the disk before it gets its name. A full disk raises
     DiskFull and changes nothing. `needs`: bytes to be written, where known, for its message.
     Drafts of `path` that dead processes left are removed.
     """
@@ -124,11 +125,3 @@ def read_record(path: str | Path, remedy: str, keys: Iterable[str] = ()) -> dict
     if missing:
         raise MemlocError(f"{path} lacks {', '.join(missing)}. {remedy}")
     return content
-
-
-def read_state(path: str | Path) -> Any:
-    """What a scratch file of JSON holds; None where it is missing or can't be read."""
-    try:
-        return read_json(path)
-    except (OSError, ValueError):
-        return None
