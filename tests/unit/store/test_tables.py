@@ -85,7 +85,7 @@ def test_parquet_that_cannot_be_read_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(MemlocError, match=r"t\.parquet: can't be read: .*Delete it"):
         read_parquet(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(MemlocError, match=r"none\.parquet"):
         read_parquet(tmp_path / "none.parquet")
 
 
