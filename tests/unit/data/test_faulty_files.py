@@ -253,7 +253,7 @@ def test_content_and_not_name_says_what_is_compressed(tmp_path, name, content):
 def test_torn_compressed_files_are_told(tmp_path, ending, keep):
     packed = PACKERS[ending](random.Random(0).randbytes(5000))
     path = put(tmp_path, f"a.csv{ending}", packed[: int(len(packed) * keep)])
-    refused(path, r"a\.csv\.\w+: can.t be read: .*fetch or write it again")
+    refused(path, r"a\.csv\.\w+ can.t be read: .*fetch or write it again")
 
 
 def zipped(method=zipfile.ZIP_DEFLATED, text=CSV * 50):

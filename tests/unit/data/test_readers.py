@@ -168,7 +168,7 @@ def test_bad_files_are_named_with_a_remedy(tmp_path, name, content, words):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(MemlocError, match=r"gone\.csv: can.t be read"):
+    with pytest.raises(MemlocError, match=r"gone\.csv can.t be read"):
         read_file(tmp_path / "gone.csv", {})
 
 

@@ -116,7 +116,7 @@ def reading(what: str | Path, remedy: str) -> Iterator[None]:
         if is_full(error):
             raise
         logger.debug("%s can't be read", what, exc_info=True)
-        raise MemlocError(f"{what}: can't be read: {cause(error)}. {remedy}") from error
+        raise MemlocError(f"{what} can't be read: {cause(error)}. {remedy}") from error
 
 
 def cause(error: BaseException) -> str:

@@ -59,9 +59,16 @@ def refuse_unfit(config: Mapping[str, Any], pretrained: str) -> None:
     """Raise MemlocError where a retrieved model can't do what the study asks of it.
 
     pretrained: the pattern of models' folders. A model that isn't there yet is examined, and
-    refused, when it is retrieved.
+    refused, when it is retrieved; but the folder that it is to come from must be there.
     """
     for model in config["models"]:
         facts = model_facts(pretrained.format(model=model))
         if facts:
             refuse(model, facts.get("exam", []), asked_of(config, model))
+        folder = config["model_sources"][model].get("folder")
+        if folder is not None and source_facts(folder) is None:
+            raise MemlocError(
+                f"configuration: model_sources.{model}.folder: {folder} holds no config.json. "
+                "Correct the path (relative ones count from the working folder), or bring the "
+                "model there: a folder that from_pretrained reads"
+            )
