@@ -39,7 +39,7 @@ from leftovers import leftover_jobs, leftover_refusal
 from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
 from memloc.study import techniques
-from memloc.study.admission import refuse_unfit
+from memloc.study.admission import refuse_missing, refuse_unfit
 from memloc.study.config import check_config, read_numbers
 from memloc.study.figures import KINDS, no_runs
 from memloc.study.merging import read_defaults
@@ -65,6 +65,7 @@ TASKS = TaskFiles([*config["task_folders"], WORKFLOW / "tasks"], config["tasks_d
 for name in config["tasks"]:  # a faulty task file stops the plan
     readable(TASKS.__getitem__)(name)
 _STUDY = readable(Study)(config, TASKS)
+readable(refuse_missing)(config)
 readable(refuse_unfit)(config, _STUDY.places.pretrained())
 STUDY = Readable(_STUDY, parts=("params", "control", "progression"))
 PLACES, PARAMS, CONTROL = _STUDY.places, STUDY.params, STUDY.control

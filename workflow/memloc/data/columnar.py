@@ -97,7 +97,7 @@ def read_saved(folder: str, splits: list[str]) -> dict[str, list[tuple[str, dict
         for file in Path(folder).rglob("*"):
             refuse_unreadable(file)
         if index.is_file():  # splits that aren't asked for may be empty, at which datasets stumbles
-            refuse_lacking(splits, json.loads(index.read_text())["splits"], folder)
+            refuse_lacking(splits, json.loads(index.read_text(encoding="utf-8"))["splits"], folder)
             parts = {name: datasets.load_from_disk(f"{folder}/{name}") for name in splits}
         else:
             parts = {"train": datasets.load_from_disk(folder)}

@@ -10,6 +10,7 @@ from typing import Any
 
 from memloc.data.faults import by_value, places, raise_all
 from memloc.errors import encodable, shortly
+from memloc.progress import progress
 
 Rows = list[tuple[str, dict[str, Any]]]
 
@@ -81,7 +82,8 @@ def read_json(
 
 def _read_lines(text: str, found: _Faults) -> None:
     # Not splitlines(), which also breaks at characters that JSON allows inside strings.
-    for number, line in enumerate(text.split("\n"), 1):
+    lines = text.split("\n")
+    for number, line in enumerate(progress(lines, len(lines), f"lines of {found.shown} read"), 1):
         if not line.strip():
             continue
         objects = _Objects()

@@ -14,6 +14,7 @@ import pandas as pd
 from memloc.data.faults import PLACE, by_value, places, raise_all
 from memloc.data.readers import ROW
 from memloc.errors import MemlocError, listed, shortly
+from memloc.progress import progress
 from memloc.study.tasks import Task, alternatives, as_text, label_map, text_columns
 
 TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
@@ -103,7 +104,8 @@ def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
 def _as_texts(frame: pd.DataFrame, name: str, faults: list[str]) -> list[str]:
     """A text column's values as texts; a missing one is empty."""
     texts, others, odd = [], [], []
-    for value, row in zip(frame[name], frame[ROW], strict=True):
+    pairs = zip(frame[name], frame[ROW], strict=True)
+    for value, row in progress(pairs, len(frame), f"texts of column {name} checked"):
         text = UNREAD
         if isinstance(value, list | tuple | dict | bytes):
             others.append((f"{shortly(value)}, a {type(value).__name__}", row))

@@ -30,6 +30,8 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
     """
     output = Path(output)
     raw, served = read_source(task, files)
+    count = sum(len(part) for part in raw.values())
+    logger.info("%s: %d rows read; naming and checking them", task["name"], count)
     frame, dropped = normalise(raw, task)
     verify(frame, task)
     facts = {

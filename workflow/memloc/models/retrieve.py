@@ -57,7 +57,8 @@ def retrieve_model(
     with atomic(digest) as lines:
         hashes = facts["files"].items()
         lines.write_text(
-            "".join(f"{value}  {Path(folder).name}/{name}\n" for name, value in hashes)
+            "".join(f"{value}  {Path(folder).name}/{name}\n" for name, value in hashes),
+            encoding="utf-8",
         )
 
 
@@ -159,7 +160,7 @@ def _copy(origin: Path, draft: Path) -> None:
         shutil.copytree(origin, draft, ignore=_unwanted(origin), copy_function=shutil.copyfile)
     except shutil.Error as error:
         if is_full(error):
-            raise
+            raise  # which `atomic` tells in words of its own
         file, _, said = error.args[0][0]
         raise MemlocError(
             f"{file} can't be copied: {str(said)[:200]}; bring it anew, or remove it"

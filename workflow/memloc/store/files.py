@@ -3,6 +3,7 @@
 import errno
 import json
 import logging
+import resource
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,9 +14,10 @@ from memloc.errors import MemlocError, encodable
 from memloc.store.drafts import new_holder, put_in_place, settle
 
 logger = logging.getLogger(__name__)
-FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: a file as large as is allowed
 # safetensors and Arrow say what happened in words alone
 FULL_WORDS = ("No space left on device", "Disk quota exceeded", "os error 28", "os error 122")
+FULL_WORDS += ("File too large", "os error 27")
 
 
 class DiskFull(MemlocError):
@@ -57,6 +59,12 @@ def is_full(error: BaseException) -> bool:
 def full_disk(path: str | Path, needs: float | None = None, written: float = 0) -> DiskFull:
     """The error for a file that didn't fit; `written`: bytes of it that did, and are free again."""
     free = _free(path) + written
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if resource.RLIM_INFINITY != limit < free:
+        return DiskFull(
+            f"{path}: no file written here may have more than {readable(limit)} (ulimit -f). Raise "
+            "that limit, then run the same command again: what is finished stays."
+        )
     more = readable(needs) if needs else f"more than {readable(free)}"
     return DiskFull(
         f"{path}: the disk is full: this needs {more}, and {readable(free)} are free (or left of "
@@ -97,7 +105,8 @@ def _written(folder: Path) -> int:
 def write_json(path: str | Path, content: Any) -> None:
     """Write `content` as indented JSON, atomically, keys sorted."""
     with atomic(path) as draft:
-        draft.write_text(json.dumps(content, indent=2, sort_keys=True, default=str) + "\n")
+        text = json.dumps(content, indent=2, sort_keys=True, default=str)
+        draft.write_text(f"{text}\n", encoding="utf-8")
 
 
 @contextmanager

@@ -59,12 +59,17 @@ def refuse_unfit(config: Mapping[str, Any], pretrained: str) -> None:
     """Raise MemlocError where a retrieved model can't do what the study asks of it.
 
     pretrained: the pattern of models' folders. A model that isn't there yet is examined, and
-    refused, when it is retrieved; but the folder that it is to come from must be there.
+    refused, when it is retrieved.
     """
     for model in config["models"]:
         facts = model_facts(pretrained.format(model=model))
         if facts:
             refuse(model, facts.get("exam", []), asked_of(config, model))
+
+
+def refuse_missing(config: Mapping[str, Any]) -> None:
+    """Raise MemlocError where the folder that a model is to come from holds none."""
+    for model in config["models"]:
         folder = config["model_sources"][model].get("folder")
         if folder is not None and source_facts(folder) is None:
             raise MemlocError(
