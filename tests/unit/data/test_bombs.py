@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import tarfile
 import tracemalloc
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from memloc.data import archives, columnar
+from memloc.data import columnar, limits
 from memloc.data.normalise import LONGEST_TEXT
 from memloc.data.readers import read_file
 from memloc.data.retrieve import retrieve
@@ -48,8 +49,8 @@ PACKED |= {"a.zip!rows.csv.gz": lambda content: zipped(gzip.compress(content), "
 @pytest.fixture
 def small(monkeypatch):
     """Limits that a test can reach."""
-    monkeypatch.setattr(archives, "HARMLESS", MOST)
-    for module in (archives, columnar):
+    monkeypatch.setattr(limits, "HARMLESS", MOST)
+    for module in (limits, columnar):
         monkeypatch.setattr(module, "MOST_BYTES", 4 * MOST)
 
 
@@ -111,3 +112,24 @@ def test_a_text_as_long_as_a_book_is_told_with_its_row(tmp_path):
         with pytest.raises(MemlocError, match=rf"train\.csv line 4: .*{words}") as caught:
             retrieve(*load(tmp_path), tmp_path / "o.parquet", tmp_path / "m.json")
         assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "lines.json", "array.json", "a.parquet"])
+def test_more_rows_than_memory_should_hold(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(limits, "MOST_ROWS", 50)
+    path = tmp_path / name
+    for count, fits in ((40, True), (60, False)):
+        rows = [{"text": "purrs"}] * count
+        if name.endswith("parquet"):
+            pq.write_table(pa.Table.from_pylist(rows), path)
+        elif name == "array.json":
+            path.write_text(json.dumps(rows))
+        elif name == "lines.json":
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        else:
+            path.write_text("text\n" + "purrs\n" * count)
+        if fits:
+            assert len(read_file(path, {})) == count
+        else:
+            with pytest.raises(MemlocError, match=rf"{name}: has .* rows or more.*50 of a file.*S"):
+                read_file(path, {})

@@ -328,7 +328,7 @@ def test_folders_that_are_not_whole_are_refused(tmp_path, fault):
     if fault == "no data set":
         for path in (tmp_path / "saved").iterdir():
             path.rename(path.with_suffix(".txt"))
-    with pytest.raises(MemlocError, match=r"saved: .*save_to_disk"):
+    with pytest.raises(MemlocError, match=r"saved can.t be read: .*save_to_disk"):
         read_saved(str(tmp_path / "saved"), ["train"])
 
 

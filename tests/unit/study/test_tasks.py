@@ -206,7 +206,7 @@ def test_merged_keys_may_be_overridden(tmp_path):
 
 def test_broken_yaml_and_missing_file(tmp_path):
     (tmp_path / "broken.yaml").write_text("label: [a\n")
-    with pytest.raises(MemlocError, match=r"broken\.yaml.*not readable as YAML") as caught:
+    with pytest.raises(MemlocError, match=r"broken\.yaml.*can't be read") as caught:
         load_task("broken", [tmp_path])
     assert "\n" not in str(caught.value)
     (tmp_path / "empty.yaml").write_text("")

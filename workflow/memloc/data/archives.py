@@ -14,15 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from memloc.data.limits import file_bytes, room, too_large
 from memloc.errors import MemlocError, listed
-from memloc.store.files import read_plain, readable, reading
+from memloc.store.files import reading
 
 REMEDY = "It is damaged or cut off, or not readable: fetch or write it again."
-# Rows take up to ten times as much memory as the file that they stand in.
-MOST_BYTES = 1_000_000_000
-# Texts shrink to a tenth or so; what unpacks to far more was made to fill a machine's memory.
-MOST_RATIO, HARMLESS = 100, 100_000_000
-
 # What compressed files begin with: the content decides, and not the name.
 COMPRESSED: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
@@ -59,31 +55,6 @@ def contents(path: str | Path, shown: str) -> bytes:
         return _text(content, shown)
 
 
-def file_bytes(path: str | Path) -> bytes:
-    """Bytes of a file; to be used inside `reading`. Raises MemlocError if there are too many."""
-    size = Path(path).stat().st_size
-    if size > MOST_BYTES:
-        raise MemlocError(
-            f"{path}: has {readable(size)}, and memloc reads files of {readable(MOST_BYTES)} at "
-            "most, because their rows are held in memory. Split it into several files "
-            "(source.files takes a list), or keep fewer rows."
-        )
-    return read_plain(path)
-
-
-def _room(packed: int) -> int:
-    """Bytes at most that `packed` ones may unpack to."""
-    return min(MOST_BYTES, max(HARMLESS, MOST_RATIO * packed))
-
-
-def _too_large(shown: str, room: int) -> MemlocError:
-    return MemlocError(
-        f"{shown}: unpacks to more than {readable(room)}, as files do that are made to fill a "
-        "machine's memory. If it is what it should be, unpack it and name the file unpacked (up "
-        f"to {readable(MOST_BYTES)}; source.files takes a list)."
-    )
-
-
 def _uncompressed(content: bytes, shown: str) -> bytes:
     """The content of a compressed file, all its streams one after the other; else as it is.
 
@@ -98,14 +69,14 @@ def _uncompressed(content: bytes, shown: str) -> bytes:
 
 
 def _streams(content: bytes, decompressor: Callable[[], Any], shown: str) -> bytes:
-    room = left = _room(len(content))
+    allowed = left = room(len(content))
     parts: list[bytes] = []
     while content:
         stream = decompressor()
         parts.append(stream.decompress(content, left + 1))
         left -= len(parts[-1])
         if left < 0:
-            raise _too_large(shown, room)
+            raise too_large(shown, allowed)
         if not stream.eof:
             raise EOFError("the compressed data end before their end mark")
         content = stream.unused_data.lstrip(b"\0")  # files of xz may be padded
@@ -133,9 +104,9 @@ def _text(content: bytes, shown: str) -> bytes:
 class Archive:
     """A zip or tar file, read only: nothing is ever unpacked to disk."""
 
-    def __init__(self, names: list[str], opened: Callable[[str], IO[bytes]], room: int) -> None:
+    def __init__(self, names: list[str], opened: Callable[[str], IO[bytes]], allowed: int) -> None:
         self._names, self._opened = names, opened
-        self._room = self._left = room
+        self._allowed = self._left = allowed
 
     def names(self) -> list[str]:
         """Names of the files inside."""
@@ -146,7 +117,7 @@ class Archive:
         with self._opened(name) as member:  # what its header says of its size may be wrong
             content = member.read(self._left + 1)
         if len(content) > self._left:
-            raise _too_large(name, self._room)
+            raise too_large(name, self._allowed)
         self._left -= len(content)
         return content
 
@@ -156,12 +127,12 @@ def open_archive(content: bytes, shown: str) -> Archive:
 
     To be used inside `reading`, as what it reads later may be damaged.
     """
-    room = _room(len(content))
+    allowed = room(len(content))
     # All of a compressed tar is unpacked first: tar has no checksums, its compression does.
     content = _uncompressed(content, shown)
     file = io.BytesIO(content)
     if zipfile.is_zipfile(file):
-        return _open_zip(zipfile.ZipFile(file), shown, room)
+        return _open_zip(zipfile.ZipFile(file), shown, allowed)
     if content.startswith(ZIP):
         raise MemlocError(
             f"{shown}: begins as a zip archive, but its end is missing. It is cut off: fetch or "
@@ -182,10 +153,10 @@ def open_archive(content: bytes, shown: str) -> Archive:
         assert inside is not None  # None is for folders and the like
         return inside
 
-    return Archive(list(members), opened, room)
+    return Archive(list(members), opened, allowed)
 
 
-def _open_zip(archive: zipfile.ZipFile, shown: str, room: int) -> Archive:
+def _open_zip(archive: zipfile.ZipFile, shown: str, allowed: int) -> Archive:
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
 
     def opened(name: str) -> IO[bytes]:
@@ -202,4 +173,4 @@ def _open_zip(archive: zipfile.ZipFile, shown: str, room: int) -> Archive:
                 f"({error}). Pack it anew."
             ) from error
 
-    return Archive(names, opened, room)
+    return Archive(names, opened, allowed)

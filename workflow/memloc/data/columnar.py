@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from memloc.data.archives import MOST_BYTES
+from memloc.data.limits import MOST_BYTES, refuse_many
 from memloc.errors import MemlocError, listed
 from memloc.store.files import readable, reading, refuse_unreadable
 
@@ -44,6 +44,7 @@ def read_columnar(content: bytes, kind: str, shown: str) -> list[tuple[str, dict
 def _rows_in(file: Path, shown: str) -> int:
     """Rows of a parquet file; MemlocError where they unpack to more than MOST_BYTES."""
     with pq.ParquetFile(file) as parts:
+        refuse_many(parts.metadata.num_rows, shown)
         unpacked = 0
         for batch in parts.iter_batches(BATCH):
             unpacked += batch.nbytes

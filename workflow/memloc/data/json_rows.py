@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memloc.data.faults import by_value, places, raise_all
+from memloc.data.limits import refuse_many
 from memloc.errors import encodable, shortly
 from memloc.progress import progress
 
@@ -49,6 +50,7 @@ class _Faults:
         """Take a value that was read, which should be an object."""
         if isinstance(value, dict):
             self.rows.append((f"line {line}", value))
+            refuse_many(len(self.rows), self.shown)
         else:
             self.others.append((value, f"{self.shown} line {line}"))
         self.twice += [(key, f"{self.shown} line {line}") for key in twice]

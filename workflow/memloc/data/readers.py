@@ -16,11 +16,11 @@ from memloc.data.archives import (
     COMPRESSED_ENDINGS,
     REMEDY,
     contents,
-    file_bytes,
     open_archive,
 )
 from memloc.data.columnar import read_columnar
 from memloc.data.json_rows import read_json
+from memloc.data.limits import file_bytes, refuse_many
 from memloc.data.separated import orange, separated
 from memloc.errors import MemlocError
 from memloc.store.files import reading
@@ -58,6 +58,7 @@ def read_file(path: str | Path, source: dict[str, Any], shown: str | None = None
         records = read_columnar(contents(path, shown), kind, shown)
     else:
         text = decode(contents(path, shown), source, shown)
+        refuse_many(text.count("\n"), shown)
         records = list(TEXT_READERS[kind](text, source, shown))
     if kind == "folders":
         return as_table(records, f"{shown}/", shown)

@@ -16,8 +16,10 @@ from memloc.store.drafts import new_holder, put_in_place, settle
 logger = logging.getLogger(__name__)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: a file as large as is allowed
 # safetensors and Arrow say what happened in words alone
-FULL_WORDS = ("No space left on device", "Disk quota exceeded", "os error 28", "os error 122")
-FULL_WORDS += ("File too large", "os error 27")
+FULL_WORDS = (
+    *("No space left on device", "Disk quota exceeded", "File too large"),
+    *("os error 28", "os error 122", "os error 27"),
+)
 
 
 class DiskFull(MemlocError):

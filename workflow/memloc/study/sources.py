@@ -5,6 +5,7 @@ Planning imports this module: nothing heavier than hashlib.
 
 import functools
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def _refuse_twice(task: Task, file: Path) -> None:
     for split, names in task["source"].get("files", {}).items():
         for name in names if split in splits_needed(task) else []:
             outer, *inner = name.split("!")
-            place = str(Path(file.parent, outer).resolve()) if is_local(task) else outer
+            place = os.path.realpath(file.parent / outer) if is_local(task) else outer
             where = "!".join([place, *inner])
             if where in seen:
                 raise MemlocError(
