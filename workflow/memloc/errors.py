@@ -20,11 +20,13 @@ def unwritable(text: str) -> str | None:
     """The first character of a text that is none to be read, as ``U+0000``; None without one.
 
     Those are control characters, halves of characters (lone surrogates), code points that no
-    character has, and the byte-order mark.
+    character will ever have, and the byte-order mark.
     """
     for character in text:
-        if character == "\ufeff" or unicodedata.category(character) in ("Cc", "Cs", "Cn"):
-            return f"U+{ord(character):04X}"
+        number = ord(character)
+        none = number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF or number == 0xFEFF
+        if none or unicodedata.category(character) in ("Cc", "Cs"):
+            return f"U+{number:04X}"
     return None
 
 
