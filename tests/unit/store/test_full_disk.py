@@ -10,6 +10,7 @@ import pytest
 from safetensors import SafetensorError
 
 from memloc.store.files import DiskFull, atomic, full_disk, is_full, readable
+from shipped import ROOT
 
 
 @pytest.mark.parametrize(
@@ -62,10 +63,11 @@ def test_other_errors_pass_unchanged(tmp_path):
 def test_a_limit_of_the_shell_is_named(tmp_path):
     """`ulimit -f` stops a file, and no room that is made helps."""
     code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
         "from memloc.store.files import atomic\n"
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
         f"with atomic({str(tmp_path / 'big')!r}) as draft: draft.write_bytes(bytes(10_000))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    environ = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
     assert "big: no file written here may have more than 8.19 kB (ulimit -f)" in done.stderr
     assert not list(tmp_path.iterdir())

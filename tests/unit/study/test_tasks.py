@@ -266,7 +266,7 @@ def test_a_file_named_twice(tmp_path, files):
 
 
 def test_a_file_may_be_named_for_a_split_that_is_not_read(tmp_path):
-    files = {"train": "train.csv", "test": "test.csv", "other": "train.csv"}
+    files = {"train": "train.csv", "test": "test.csv", "validation": "train.csv"}
     write(tmp_path, changed(source={"files": files}), train_csv=ROWS, test_csv=ROWS)
     assert load_task("animals", [tmp_path])
 
