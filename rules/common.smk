@@ -34,16 +34,17 @@ os.environ.update(
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import planning
+import targets as targets_of_command
 from leftovers import leftover_jobs, leftover_refusal
 from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
 from memloc.study import techniques
-from memloc.study.admission import refuse_unfit
+from memloc.study.admission import refuse_missing, refuse_unfit
 from memloc.study.config import check_config, read_numbers
 from memloc.study.figures import KINDS, no_runs
 from memloc.study.merging import read_defaults
 from memloc.study.page import PagePlan
-from memloc.study.places import PAIR, SUBJECTS
+from memloc.study.places import PAIR, SUBJECTS, refuse_files
 from memloc.study.study import Study
 from memloc.study.task_files import TaskFiles
 from memloc.study.sources import local_files
@@ -59,10 +60,12 @@ config = readable(settings)(workflow, config, ROOT / "config.yaml")
 SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 readable(read_numbers)(config, SCHEMA)
 readable(check_config)(config, SCHEMA)
+readable(refuse_files)(config)
 TASKS = TaskFiles([*config["task_folders"], WORKFLOW / "tasks"], config["tasks_dir"])
 for name in config["tasks"]:  # a faulty task file stops the plan
     readable(TASKS.__getitem__)(name)
 _STUDY = readable(Study)(config, TASKS)
+readable(refuse_missing)(config)
 readable(refuse_unfit)(config, _STUDY.places.pretrained())
 STUDY = Readable(_STUDY, parts=("params", "control", "progression"))
 PLACES, PARAMS, CONTROL = _STUDY.places, STUDY.params, STUDY.control
@@ -132,4 +135,5 @@ def begin():
     planning.record_results_left_behind(workflow)
 
 
+targets_of_command.watch(PART, STUDY.whole)
 planning.watch(PART, readable(begin), COSTS.report)

@@ -233,6 +233,13 @@ def whole_plan(part: Part, files: Iterable[str]) -> list[Job]:
     return _Walk(part).jobs(files)
 
 
+def reached(part: Part, files: Iterable[str]) -> list[str]:
+    """All files behind files, those included, that the rules make or read."""
+    walk = _Walk(part)
+    walk.jobs(files)
+    return sorted(walk.makers)
+
+
 def plain(jobs: Iterable[Job]) -> list[tuple]:
     """Jobs as plain values for a rule's params: what `summary.budget.write_budget` reads."""
     return [

@@ -15,6 +15,7 @@ OPTIONS = {
     "gradients": f"{SMALL} --tokens 8 --examples 4 --repeats 1",
     "probing": None,
     "retraining": f"{SMALL} --tokens 8 --steps 1 --repeats 1",
+    "rows": "--rows 200",
     "swapping": f"{SMALL} --rows 2 --tokens 8",
 }
 
