@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.exceptions import ApiError, WorkflowError
 from snakemake.io import is_flagged
 from snakemake.iocontainers import Wildcards
@@ -32,22 +33,30 @@ READING_SECONDS = 15.0  # for which a command may read the workflow before it co
 class BudgetHandler(logging.Handler):
     """Once a plan stands: `begin()` before a run's first job, `text()` at a dry run's end.
 
+    Before both, and also where nothing is to be done, comes `check()` of what stands already.
     (Snakemake's `onstart` would not be called for a module of another workflow.)
     """
 
     def __init__(
-        self, begin: Callable[[], None], text: Callable[[], str], is_dry: Callable[[], bool]
+        self,
+        begin: Callable[[], None],
+        check: Callable[[], None],
+        text: Callable[[], str],
+        is_dry: Callable[[], bool],
     ):
         super().__init__()
-        self.begin, self.text, self.is_dry = begin, text, is_dry
+        self.begin, self.check, self.text, self.is_dry = begin, check, text, is_dry
         self.planned = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note that there is a plan; nothing is planned where nothing is to be done."""
-        if getattr(record, "event", None) == LogEvent.RUN_INFO and not self.planned:
-            self.planned = True
+        if record.msg == NOTHING_TO_BE_DONE_MSG:
+            self.check()
+        elif getattr(record, "event", None) == LogEvent.RUN_INFO and not self.planned:
             if not self.is_dry():
                 self.begin()
+            self.check()
+            self.planned = True
 
     def close(self) -> None:
         """Called when Snakemake stops logging, after all that it has to say."""
@@ -142,11 +151,13 @@ def targets(part: Part) -> set[str]:
     return {names.get(target, target) for target in settings.targets} if settings else set()
 
 
-def watch(part: Part, begin: Callable[[], None], text: Callable[[], str]) -> None:
-    """Have a run begin with `begin()`, and a dry run end with `text()`."""
+def watch(
+    part: Part, begin: Callable[[], None], check: Callable[[], None], text: Callable[[], str]
+) -> None:
+    """Have a run begin with `begin()` and `check()`, and a dry run with `check()`, to end `text()`."""
     if is_driver(part.workflow) and not part.is_watched:
         part.is_watched = True
-        logger.addHandler(BudgetHandler(begin, text, lambda: part.workflow.dryrun))
+        logger.addHandler(BudgetHandler(begin, check, text, lambda: part.workflow.dryrun))
 
 
 def claim_folder(workflow: Any) -> None:
@@ -181,37 +192,6 @@ def refuse(reason: str | None) -> None:
     """Stop this run where there is a reason to."""
     if reason:
         raise WorkflowError(reason)
-
-
-def record_results_left_behind(workflow: Any) -> None:
-    """Record the settings of results whose own driver could not: it was killed."""
-    names = record_unrecorded(workflow)
-    if names:
-        logger.warning(
-            f"{len(names)} results had no record of their settings, as a killed driver leaves "
-            f"them. They are taken as made with today's: {', '.join(names[:3])}"
-            + (", …" if names[3:] else "")
-        )
-
-
-def record_unrecorded(workflow: Any) -> list[str]:
-    """Record today's settings for results that stand without any; their names.
-
-    A job whose driver was killed leaves results that count, but only a driver records what they
-    were made with: without that, Snakemake would not notice a changed setting.
-    """
-    dag = workflow.dag
-    found = [
-        job
-        for job in dag.jobs
-        if job.output
-        and not dag.needrun(job)
-        and dag.reason(job).no_metadata
-        and all(Path(str(file)).exists() for file in job.output)
-    ]
-    for job in found:
-        workflow.async_run(workflow.persistence.finished(job))
-    return [str(job.output[0]) for job in found]
 
 
 def rule_threads(workflow: Any, rule: Any) -> int:
