@@ -137,6 +137,6 @@ def begin():
 planning.watch(
     PART,
     begin=readable(begin),
-    check=readable(partial(check_results, PART, PLACES.resources)),
+    check=readable(partial(check_results, PART, PLACES.results, PLACES.resources)),
     text=COSTS.report,
 )

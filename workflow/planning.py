@@ -22,7 +22,7 @@ from snakemake.resources import Resource
 from snakemake_interface_executor_plugins.settings import ExecMode
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from driver import Folder
+from driver import Folder, Results
 from memloc.budget.model import Job
 from memloc.errors import MemlocError
 from part import Part
@@ -82,6 +82,7 @@ class OneDriver(logging.Handler):
     def __init__(self, workflow: Any, folder: str | Path):
         super().__init__()
         self.workflow, self.folder = workflow, Folder(folder)
+        self.results: dict[Path, Results] = {}
         self.begun = False
         if not self._is_dry:
             self.folder.claim(reads=True)  # another's claim matters once something is to run
@@ -110,9 +111,26 @@ class OneDriver(logging.Handler):
             self.workflow.dag_settings.force_incomplete = True
         logger.warning(other.remark)
 
+    def hold(self, results: str) -> None:
+        """Refuse to run on results that a driver in another folder works on; a dry run is told."""
+        path = Path(results).resolve()
+        held = Results(path)
+        if path in self.results or (self._is_dry and not held.place.exists()):
+            return
+        other = held.claim()
+        if other and self.workflow.execution_settings.lock and not self._is_dry:
+            raise ApiError(other.refusal)
+        if other:
+            logger.warning(other.remark)
+        if self._is_dry:
+            held.release()
+        else:
+            self.results[path] = held
+
     def close(self) -> None:
         """Called when Snakemake stops logging, at its end."""
-        self.folder.release()
+        for folder in (self.folder, *self.results.values()):
+            folder.release()
         super().close()
 
 
@@ -162,9 +180,19 @@ def watch(
 
 def claim_folder(workflow: Any) -> None:
     """Let one driver at a time work in a folder; the second is told of the first."""
-    claimed = (h for h in logger.handlers if isinstance(h, OneDriver) and h.workflow is workflow)
-    if is_driver(workflow) and not any(claimed):
+    if is_driver(workflow) and not _claimant(workflow):
         logger.addHandler(OneDriver(workflow, Path.cwd()))
+
+
+def claim_results(workflow: Any, results: str) -> None:
+    """Let one driver at a time work on a folder of results, from whichever working folder."""
+    if claimant := _claimant(workflow):
+        claimant.hold(results)
+
+
+def _claimant(workflow: Any) -> OneDriver | None:
+    found = (h for h in logger.handlers if isinstance(h, OneDriver) and h.workflow is workflow)
+    return next(found, None)
 
 
 def pending_jobs(part: Part) -> list[Job]:

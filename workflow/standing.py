@@ -15,6 +15,7 @@ from snakemake.exceptions import ApiError
 from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
 
+import planning
 from memloc.store.records import differences, made_with, read
 from part import Part
 
@@ -31,7 +32,7 @@ class Standing:
     differs: list[str]
 
 
-def check_results(part: Part, resources: str) -> None:
+def check_results(part: Part, results: str, resources: str) -> None:
     """Refuse results that were made with other settings, or nobody knows with which.
 
     What Snakemake has no metadata of, and was made as this plan wants it, is made known to it: so a
@@ -42,6 +43,7 @@ def check_results(part: Part, resources: str) -> None:
     workflow = part.workflow
     if workflow.storage_registry.default_storage_provider is not None:
         return  # planning doesn't look into a storage
+    planning.claim_results(workflow, results)
     found = _standing(part)
     other = [one for one in found if one.differs]
     unknown = [one for one in found if one.record is None and not _is_known(workflow, one.job)]

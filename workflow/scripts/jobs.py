@@ -69,19 +69,14 @@ def _checked(snakemake: Any) -> dict[str, str | None]:
 
     What has no record (a user's own files, results of earlier versions) is read as it is.
     """
-    return {path: check(path) if keeps_records() else None for path in snakemake.input}
+    return {path: check(path) for path in snakemake.input}
 
 
 def _recorded(snakemake: Any) -> AbstractContextManager[None]:
-    """Record what the body makes."""
-    if not keeps_records():
+    """Record what the body makes; not in a storage, to which only declared outputs go."""
+    if os.environ.get("MEMLOC_RECORDS") == "no":
         return nullcontext()
     return recorded(snakemake.output, made_with(snakemake.wildcards, snakemake.params))
-
-
-def keeps_records() -> bool:
-    """Whether records lie beside results: not in a storage, to which only declared outputs go."""
-    return os.environ.get("MEMLOC_RECORDS") != "no"
 
 
 @contextmanager

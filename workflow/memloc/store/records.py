@@ -14,7 +14,7 @@ from textwrap import shorten
 from typing import Any
 
 from memloc.errors import MemlocError
-from memloc.store.files import read_record, write_json
+from memloc.store.files import read_json, read_record, write_json
 from memloc.store.provenance import sha256
 
 FOLDER = ".records"
@@ -81,6 +81,12 @@ def check(path: str | Path) -> str | None:
     if found is None and (outer := read(path.parent)):
         return _compare(path, path.parent, {path.name: outer["files"].get(path.name)})
     return _compare(path, path, found["files"]) if found else None
+
+
+def read_checked(path: str | Path) -> Any:
+    """What a JSON file beside results or in one holds, once it has been compared (see `check`)."""
+    check(path)
+    return read_json(path)
 
 
 def read(result: str | Path) -> dict[str, Any] | None:
