@@ -172,7 +172,7 @@ def targets(part: Part) -> set[str]:
 def watch(
     part: Part, begin: Callable[[], None], check: Callable[[], None], text: Callable[[], str]
 ) -> None:
-    """Have a run begin with `begin()` and `check()`, and a dry run with `check()`, to end `text()`."""
+    """Have a run begin with `begin()` and `check()`, and a dry run check and end with `text()`."""
     if is_driver(part.workflow) and not part.is_watched:
         part.is_watched = True
         logger.addHandler(BudgetHandler(begin, check, text, lambda: part.workflow.dryrun))

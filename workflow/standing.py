@@ -5,7 +5,7 @@ ran in, and only if they weren't lost. So a result of another study in the same 
 or of other settings, would be taken as this plan's. Its own record says better.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,7 +24,7 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Standing:
-    """A job that is not planned to run, one of its results, and what is the matter with it."""
+    """A job whose results this plan goes by, one of them, and what differs from what is wanted."""
 
     job: Any
     result: Path
@@ -37,14 +37,14 @@ def check_results(part: Part, results: str, resources: str) -> None:
 
     What Snakemake has no metadata of, and was made as this plan wants it, is made known to it: so a
     setting that is changed later makes it anew. `--touch` makes known all that has no record.
-    Where params are no reason for Snakemake to run a job (`--rerun-triggers mtime`), it is said, and
-    nothing is refused.
+    Where params are no reason for Snakemake to run a job (`--rerun-triggers mtime`), nothing is
+    refused; it is said.
     """
     workflow = part.workflow
     if workflow.storage_registry.default_storage_provider is not None:
         return  # planning doesn't look into a storage
     planning.claim_results(workflow, results)
-    found = _standing(part)
+    found = list(_standing(part, resources))
     other = [one for one in found if one.differs]
     unknown = [one for one in found if one.record is None and not _is_known(workflow, one.job)]
     if workflow.touch:
@@ -57,23 +57,31 @@ def check_results(part: Part, results: str, resources: str) -> None:
         logger.warning(reason)
     if not workflow.dryrun:
         alike = (one for one in found if one.record and not one.differs)
-        _make_known(workflow, (one for one in alike if not _is_known(workflow, one.job)))
+        stays = (one for one in alike if not workflow.dag.needrun(one.job))
+        _make_known(workflow, (one for one in stays if not _is_known(workflow, one.job)))
 
 
-def _standing(part: Part) -> list[Standing]:
-    dag, names = part.workflow.dag, part.names()
-    found = []
+def _standing(part: Part, resources: str) -> Iterator[Standing]:
+    """Results of jobs that are not planned to run, and resources that are planned to be replaced.
+
+    The latter, unless they are forced, where they are another study's: Snakemake has no metadata.
+    """
+    workflow, dag, names = part.workflow, part.workflow.dag, part.names()
     for job in chain.from_iterable(dag.toposorted()):
-        if job.rule.name not in names or not job.output or dag.needrun(job):
-            continue
         there = [path for path in map(Path, map(str, job.output)) if path.exists()]
-        if there:
-            records = ((path, read(path)) for path in there)
-            result, record = next((pair for pair in records if pair[1]), (there[0], None))
+        if job.rule.name not in names or not there:
+            continue
+        if dag.needrun(job) and (
+            dag.reason(job).forced
+            or not there[0].is_relative_to(resources)
+            or _is_known(workflow, job)
+        ):
+            continue
+        records = ((path, read(path)) for path in there)
+        result, record = next((pair for pair in records if pair[1]), (there[0], None))
+        if record or not dag.needrun(job):
             wanted = made_with(job.wildcards_dict, dict(job.params.items()))
-            differs = differences(record, wanted) if record else []
-            found.append(Standing(job, result, record, differs))
-    return found
+            yield Standing(job, result, record, differences(record, wanted) if record else [])
 
 
 def _is_known(workflow: Any, job: Any) -> bool:
@@ -96,8 +104,8 @@ def _of_others(standing: list[Standing], resources: str) -> list[str]:
     more = [f"(and {len(standing) - SHOWN} more results)"] if standing[SHOWN:] else []
     rules = " ".join(sorted({one.job.rule.name for one in standing}))
     remedy = (
-        f"Go back to those settings, or give this study a {where} of its own; or have it made anew, "
-        f"for all that use it: give the same command with --forcerun {rules}"
+        f"Go back to those settings, or give this study a {where} of its own. Or have it made "
+        f"anew, for all that use it: give the same command with --forcerun {rules}"
     )
     return ["\n".join([*lines, *more, remedy])]
 
@@ -110,6 +118,6 @@ def _of_unknown(standing: list[Standing]) -> list[str]:
     more = f" and {len(standing) - SHOWN} more" if standing[SHOWN:] else ""
     return [
         f"{names}{more}: there is neither a record of what this was made with nor Snakemake's "
-        "metadata. Delete it, and it is made anew; or, where you know that it was made with today's "
-        "settings, give the same command with --touch once."
+        "metadata. Delete it, and it is made anew. Or, where you know that it was made with "
+        "today's settings, give the same command with --touch once."
     ]

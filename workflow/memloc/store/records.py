@@ -90,7 +90,7 @@ def read_checked(path: str | Path) -> Any:
 
 
 def read(result: str | Path) -> dict[str, Any] | None:
-    """A result's record: `made_with` and `files`; None where it has none, and MemlocError if torn."""
+    """A result's record, `made_with` and `files`; None where it has none, MemlocError if torn."""
     place = record_of(result)
     return read_record(place, _remedy(Path(result), place), ("made_with", "files"))
 
