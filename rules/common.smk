@@ -9,6 +9,7 @@ neither torch nor transformers, and every job on a cluster parses these files ag
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -28,6 +29,9 @@ FURTHER = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 os.environ.update(
     PYTHONPATH=os.pathsep.join([*LIBRARY, *(p for p in FURTHER if p not in LIBRARY)]),
     MEMLOC_DRIVER=str(os.getpid()),  # jobs end with it
+    MEMLOC_RECORDS=(
+        "no" if workflow.storage_registry.default_storage_provider else "yes"
+    ),
 )
 # Threads that wait for each other sleep: where they spin, one other process on a core can slow a
 # job three times.
@@ -52,6 +56,7 @@ from memloc.windows import parse_windows
 from part import Part, called, settings
 from predictions import Predictions
 from readable import Readable, readable
+from standing import check_results
 
 planning.claim_folder(workflow)  # before anything else is read
 PART = Part.of(workflow)
@@ -132,8 +137,12 @@ def begin():
         planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
     COSTS.refuse_to_run()
     COSTS.compare_slots()
-    planning.record_results_left_behind(workflow)
 
 
 targets_of_command.watch(PART, STUDY.whole)
-planning.watch(PART, readable(begin), COSTS.report)
+planning.watch(
+    PART,
+    begin=readable(begin),
+    check=readable(partial(check_results, PART, PLACES.results, PLACES.resources)),
+    text=COSTS.report,
+)
