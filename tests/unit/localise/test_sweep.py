@@ -10,7 +10,7 @@ from memloc.store.files import read_json
 from memloc.store.tables import COLUMNS, read_tsv
 from memloc.windows import all_windows, window_name
 from tiny import N_LAYERS
-from tiny_study import READING
+from tiny_study import N_VALIDATION, READING
 
 pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
 
@@ -33,6 +33,7 @@ def test_windows_from_files_to_files(tiny_files, tmp_path, name):
     table = read_tsv(outputs["table"], COLUMNS["windows"])
     assert list(zip(table["start"], table["end"], strict=True)) == all_windows(N_LAYERS)
     assert (table["n_noisy"] == 18).all() and (table["n_clean"] == 18).all()
+    assert (table["n_original"] == 18).all() and (table["n_validation"] == N_VALIDATION).all()
     examples = pd.read_parquet(outputs["examples"])
     assert list(examples) == ["index", *map(window_name, all_windows(N_LAYERS))]
     assert list(pd.read_parquet(outputs["memorised"])["index"]) == list(examples["index"])

@@ -158,7 +158,7 @@ def swapping(facts: Facts) -> Work:
     """All windows in one sweep over the layers."""
     task = facts.task
     every = facts.settings["swapping"]["clean_examples"] == "all"
-    rows = task.train if every else 2 * task.noisy
+    rows = (task.train if every else 2 * task.noisy) + task.validation
     layers = facts.model.layers
     sweep = passes(facts, rows, sweep_batch(facts, "swapping"), swapped_layers(layers))
     # states of a kind share a call: three a layer
@@ -183,7 +183,7 @@ def retraining(facts: Facts) -> Work:
     layers = prefix + 3 * opened + 2 * closed
     epoch = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
     calls = epoch.calls * 6 * model.layers / layers  # windows share their calls
-    end = prediction(facts, 2 * task.noisy) * ((prefix + opened + closed) / model.layers)
+    end = prediction(facts, 2 * task.noisy + task.validation) * ((prefix + opened + closed) / model.layers)
     return Work(epoch.flops, calls) * recipe["epochs"] + end + Work(seconds=2 * START)
 
 

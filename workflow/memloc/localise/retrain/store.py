@@ -30,8 +30,8 @@ FINISHED = "finished.safetensors"
 class Store:
     """A scratch folder of one job; content of another `identity` is thrown away.
 
-    finished.safetensors: per window a bool tensor over the evaluated examples, and the groups
-    that have ended; group/: stacked weights, moments and schedule of the one in training.
+    finished.safetensors: per window the class ids of the evaluated examples, and the groups that
+    have ended; group/: stacked weights, moments and schedule of the one in training.
     """
 
     def __init__(self, folder: str | Path, identity: dict[str, Any]):
@@ -48,11 +48,11 @@ class Store:
         remove_scratch(self.folder)
 
     def finished(self) -> dict[Window, torch.Tensor]:
-        """Per finished window, whether each evaluated example kept its label."""
+        """Per finished window, the class id it predicts of each evaluated example."""
         path = self.folder / FINISHED
         if not path.exists():
             return {}
-        return {window_of(name): kept for name, kept in load_file(path).items()}
+        return {window_of(name): found for name, found in load_file(path).items()}
 
     def groups(self) -> list[list[str]]:
         """Names of the windows of each finished group, also of those before the job was killed."""
@@ -62,13 +62,13 @@ class Store:
         with safe_open(path, "pt") as file:
             return json.loads(file.metadata()["groups"])
 
-    def finish(self, kept: Mapping[Window, torch.Tensor]) -> None:
+    def finish(self, predicted: Mapping[Window, torch.Tensor]) -> None:
         """Add the results of a group and drop its state."""
-        everything = {**self.finished(), **kept}
-        groups = [*self.groups(), [window_name(window) for window in kept]]
+        everything = {**self.finished(), **predicted}
+        groups = [*self.groups(), [window_name(window) for window in predicted]]
         with atomic(self.folder / FINISHED) as draft:
             save_file(
-                {window_name(w): k.contiguous() for w, k in everything.items()},
+                {window_name(w): p.contiguous() for w, p in everything.items()},
                 draft,
                 metadata={"groups": json.dumps(groups)},
             )
