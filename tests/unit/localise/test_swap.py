@@ -165,7 +165,8 @@ def test_where_reverted_examples_go_and_held_out_errors_by_hand():
     assert table.noisy_error.tolist() == pytest.approx([1 / 3, 1, 1])
     assert table.to_original.tolist() == [0.5, 1.0, 0.0]
     assert table.validation_error.tolist() == [0.0, 0.5, 1.0]
-    assert (table[["n_noisy", "n_clean", "n_original", "n_validation"]] == [3, 1, 2, 2]).all(axis=None)
+    counts = table[["n_noisy", "n_clean", "n_original", "n_validation"]]
+    assert (counts == [3, 1, 2, 2]).all(axis=None)
 
 
 def test_shares_of_nothing_are_undefined():

@@ -183,7 +183,8 @@ def retraining(facts: Facts) -> Work:
     layers = prefix + 3 * opened + 2 * closed
     epoch = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
     calls = epoch.calls * 6 * model.layers / layers  # windows share their calls
-    end = prediction(facts, 2 * task.noisy + task.validation) * ((prefix + opened + closed) / model.layers)
+    measured = prediction(facts, 2 * task.noisy + task.validation)
+    end = measured * ((prefix + opened + closed) / model.layers)
     return Work(epoch.flops, calls) * recipe["epochs"] + end + Work(seconds=2 * START)
 
 

@@ -34,9 +34,10 @@ class Reading:
 class Measured:
     """What errors are measured on: training examples, and held-out ones after them.
 
-    examples: noisy and clean training examples with the labels trained on, then validation examples
-    with their original ones, of which none counts as noisy; original (n,): class ids of the original
-    labels, UNKNOWN where nobody knows; heldout (n,): whether a row is a validation example.
+    examples: noisy and clean training examples with the labels trained on, then validation
+    examples with their original ones, of which none counts as noisy; original (n,): class ids of
+    the original labels, UNKNOWN where nobody knows; heldout (n,): whether a row is a validation
+    example.
     """
 
     examples: Examples
@@ -72,7 +73,7 @@ def with_heldout(
 def noisy_training(
     data: str | Path, checkpoint: str | Path, reading: Reading, labels: str = "perturbed"
 ) -> tuple[Examples, int]:
-    """The training examples, noisy ones with their `labels`, as a checkpoint reads them; the pad id.
+    """The training examples with their `labels` as a checkpoint reads them, and the pad id.
 
     "original" leaves out those whose original label nobody knows.
     """
