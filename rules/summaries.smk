@@ -230,6 +230,39 @@ rule summarise_components:
         "../workflow/scripts/summarise_components.py"
 
 
+rule summarise_edits:
+    """Windows as edits: how much noise each undoes, and how much validation accuracy it costs."""
+    input:
+        tables=[
+            path
+            for name in STUDY.window_techniques
+            for path in STUDY.table_paths(name)
+        ],
+        histories=STUDY.run_paths(PLACES.run("perturbed/history.tsv")),
+    output:
+        PLACES.summary("edits"),
+    log:
+        LOG(f"{PLACES.results}/summary/edits"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/edits")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        runs=[
+            run
+            for name in STUDY.window_techniques
+            for run in STUDY.run_list(technique=name)
+        ],
+        trainings=STUDY.run_list(),
+        code=CODE("summarise_edits.py"),
+    script:
+        "../workflow/scripts/summarise_edits.py"
+
+
 rule summarise_control:
     """How often each technique points at the layers that memorised: accuracy@1 and @2."""
     input:

@@ -114,13 +114,25 @@ def test_tables_and_figures_follow_what_is_compared():
     assert "centroids" not in kinds and "gradient_variants" not in kinds
 
 
+def test_where_reverted_examples_go_is_drawn_for_tasks_of_many_classes():
+    plan = study(models=["bert"], stages=[])
+    plan.tasks["b"]["labels"] = ["no", "so", "yes"]
+    drawn = [figure for figure in plan.figures_of([""]) if figure["kind"] == "reverted"]
+    assert {figure["wildcards"]["technique"] for figure in drawn} == {"swapping", "retraining"}
+    from memloc.study.figures import KINDS
+
+    words, kind = drawn[0]["wildcards"], KINDS["reverted"]
+    assert kind.inputs(plan, words)["runs"] == plan.table_paths("swapping", tasks=["b"])
+    assert [run["task"] for run in kind.runs(plan, words)] == ["b"] * 3
+
+
 def test_every_figure_is_drawn_from_what_the_study_makes(tmp_path):
     """Inputs of figures are tables of runs, or summary tables that the study lists."""
     plan = study(tmp_path, training={"keep_epochs": [3]}, stages=list(PAPER["stages"]))
     from memloc.study.figures import KINDS
 
     made = {plan.places.summary(name) for name in plan.summary_tables}
-    assert {figure["kind"] for figure in plan.figures} == set(KINDS) - {"binarised"} - (
+    assert {figure["kind"] for figure in plan.figures} == set(KINDS) - {"binarised", "reverted"} - (
         set() if plan.control.validated else {"gradient_variants"}
     )
     for figure in plan.figures:

@@ -118,6 +118,7 @@ STAGES: dict[str, Stage] = {
     "locate_examples": Stage(constant(SCRIPT)),
     "summarise_examples": Stage(summarised_examples, bytes_of=all_examples),
     "summarise_components": Stage(constant(SCRIPT + 1)),
+    "summarise_edits": Stage(constant(SCRIPT + 1)),
     "summarise_training": Stage(constant(SCRIPT + 1)),
     "summarise_events": Stage(constant(SCRIPT + 1)),
     "summarise_centroids": Stage(constant(SCRIPT + 1)),

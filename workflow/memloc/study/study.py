@@ -150,6 +150,11 @@ class Study:
         )
 
     @property
+    def many_classes(self) -> list[str]:
+        """The tasks of more than two classes."""
+        return [task for task in self.task_names if len(self.tasks[task]["labels"]) > 2]
+
+    @property
     def binarised(self) -> bool:
         """Whether a task is there with all its classes and with two."""
         return any(f"{task}-binary" in self.task_names for task in self.task_names)
@@ -210,6 +215,7 @@ class Study:
         names += ["correlations"] if self.compared or self.depth_compared else []
         names += ["components", "component_mcog"] if len(self.components) > 1 else []
         names += EXAMPLE_TABLES if "swapping" in self.techniques else []
+        names += ["edits"] if self.window_techniques else []
         names += [table for stage in self.stages for table in self.stage_tables[stage]]
         if probing and "events" not in names:
             names.append("events")  # those of probes

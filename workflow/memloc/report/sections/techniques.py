@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from memloc.report.edits import edit_parts
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, cell, table, worded
@@ -185,6 +186,7 @@ def build(content: Content) -> Section:
                 )
             ],
         ),
+        *edit_parts(content),
         Part(
             "Layer weights",
             figures=pictures(content, "layer_weights"),
