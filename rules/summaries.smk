@@ -230,6 +230,30 @@ rule summarise_components:
         "../workflow/scripts/summarise_components.py"
 
 
+rule summarise_no_noise:
+    """Errors of swapping beside those of swapping between two models that saw no noise."""
+    input:
+        swapped=STUDY.run_paths(PLACES.run("swap.tsv")),
+        mixed=STUDY.run_paths(PLACES.run("no_noise.tsv")),
+    output:
+        PLACES.summary("no_noise"),
+    log:
+        LOG(f"{PLACES.results}/summary/no_noise"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/no_noise")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        runs=STUDY.run_list(),
+        code=CODE("summarise_no_noise.py"),
+    script:
+        "../workflow/scripts/summarise_no_noise.py"
+
+
 rule summarise_edits:
     """Windows as edits: how much noise each undoes, and how much validation accuracy it costs."""
     input:

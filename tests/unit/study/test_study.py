@@ -293,3 +293,16 @@ def test_subjects_have_the_seed_of_their_run():
     seeds = {"seed5": 5, "seed4/epoch3": 4, "control/layers1-2": 4}
     for subject, seed in seeds.items():
         assert plan.params.subject_seed({**SUBJECT, "subject": subject}) == seed
+
+
+def test_models_without_noise_are_mixed_with_the_next_seeds():
+    plan = study(stages=["no_noise"], model_seeds=[3, 1, 2])
+    assert [plan.next_seed("bert", seed) for seed in (3, 1, 2)] == [1, 2, 3]
+    assert "no_noise" in plan.summary_tables
+    with pytest.raises(MemlocError, match=r"stages: no_noise mixes .* bert has only seed 4"):
+        study(stages=["no_noise"], model_seeds=[4])
+
+
+def test_without_swapping_there_is_nothing_to_compare_no_noise_with():
+    with pytest.raises(MemlocError, match=r"stages: no_noise .* swapping"):
+        study(stages=["no_noise"], techniques=["retraining"])

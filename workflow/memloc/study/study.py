@@ -21,6 +21,7 @@ from memloc.study.progression import ProgressionPlan
 
 Tasks = Mapping[str, Mapping[str, Any]]
 Run = dict[str, Any]  # task, model and seed, and facts that hold for it
+NO_NOISE = "no_noise"  # the stage that swaps between models which saw no noise
 EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]
 
 
@@ -50,6 +51,8 @@ class Study:
         if "retraining" in self.techniques:
             for task in self.task_names:
                 self.check_ratio(task)
+        if NO_NOISE in config["stages"]:
+            self._check_no_noise()
         self._check_figure_names()
 
     # --- models and runs -----------------------------------------------------------------
@@ -65,6 +68,28 @@ class Study:
     def seeds(self, model: str) -> list[int]:
         """The model seeds that are run for one model."""
         return self.model_settings(model)["model_seeds"]
+
+    def next_seed(self, model: str, seed: int) -> int:
+        """The model seed whose theta_O is mixed with this one's; after the last comes the first.
+
+        Raises MemlocError for a model with one seed alone.
+        """
+        seeds = self.seeds(model)
+        if len(seeds) < 2:
+            raise MemlocError(
+                f"stages: {NO_NOISE} mixes θ_O of two seeds, and {model} has only seed {seeds[0]}: "
+                f"give it two or more in model_seeds, or leave {NO_NOISE} out of stages"
+            )
+        return seeds[(seeds.index(seed) + 1) % len(seeds)] if seed in seeds else seeds[0]
+
+    def _check_no_noise(self) -> None:
+        if "swapping" not in self.techniques:
+            raise MemlocError(
+                f"stages: {NO_NOISE} is compared with layer swapping: name swapping in techniques, "
+                f"or leave {NO_NOISE} out of stages"
+            )
+        for model in self.models:
+            self.next_seed(model, self.seeds(model)[0])
 
     def run_list(
         self,
@@ -176,6 +201,7 @@ class Study:
             "centroids": ["events", "centroids"],
             "generalisation": ["generalisation"],
             "control": self.control.tables,
+            NO_NOISE: ["no_noise"],
             "progression": ["progression"],
         }
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from memloc.report.edits import edit_parts
+from memloc.report.no_noise import no_noise_part
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, cell, table, worded
@@ -186,6 +187,7 @@ def build(content: Content) -> Section:
                 )
             ],
         ),
+        no_noise_part(content),
         *edit_parts(content),
         Part(
             "Layer weights",
