@@ -254,6 +254,29 @@ rule summarise_no_noise:
         "../workflow/scripts/summarise_no_noise.py"
 
 
+rule summarise_heads:
+    """Errors when single attention heads are swapped, over seeds."""
+    input:
+        STUDY.run_paths(PLACES.run("swap-heads.tsv")),
+    output:
+        PLACES.summary("heads"),
+    log:
+        LOG(f"{PLACES.results}/summary/heads"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/heads")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        runs=STUDY.run_list(),
+        code=CODE("summarise_heads.py"),
+    script:
+        "../workflow/scripts/summarise_heads.py"
+
+
 rule summarise_edits:
     """Windows as edits: how much noise each undoes, and how much validation accuracy it costs."""
     input:

@@ -11,7 +11,7 @@ from memloc.localise.heads import HeadSwapper
 from memloc.localise.retrain.layer_copies import WAYS
 from memloc.models.layers import find_layers
 from memloc.store.tables import COLUMNS, read_tsv
-from tiny import FAMILIES, N_LAYERS
+from tiny import N_LAYERS
 from tiny_study import N_VALIDATION, READING
 from window_models import batch, logits_of, pair
 
@@ -50,7 +50,7 @@ def with_head(model, donor, layer, head):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", BY_HAND)
 def test_heads_equal_really_exchanged_weights(family, way):
     model, original = pair(family)
     inputs, before = batch(model), logits_of(model, batch(model))

@@ -165,6 +165,16 @@ def swapping(facts: Facts) -> Work:
     return Work(sweep.flops, sweep.calls * 3 * layers / swapped_layers(layers), 2 * START)
 
 
+def head_swapping(facts: Facts) -> Work:
+    """All heads of a layer side by side, from their layer to the top; heads are 64 wide, as a
+    rule."""
+    layers, whole = facts.model.layers, swapping(facts)
+    heads = max(1, facts.model.width // 64)
+    passed = layers + heads * layers * (layers + 1) // 2
+    calls = whole.calls / (3 * layers) * (layers + layers * (layers + 1) // 2)
+    return Work(whole.flops * passed / swapped_layers(layers), calls, whole.seconds)
+
+
 def patching(facts: Facts) -> Work:
     """Both models once, and all windows from their ends on."""
     layers = facts.model.layers

@@ -17,7 +17,6 @@ from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.layer_copies import FOLDED, Passage
 from memloc.localise.swap import ROWS_AT_ONCE_TOKENS
 from memloc.localise.sweep import error_table, load_subject, predictions
-from memloc.models.heads import Masks as HeadMasks
 from memloc.models.heads import exchanged_head, head_masks
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
@@ -31,8 +30,7 @@ Head = tuple[int, int]  # layer and head, from 1
 class HeadSwapper:
     """theta_M2 (`memorised`) and theta_O (`original`), ready to be mixed by heads.
 
-    masks: as `head_masks` finds them, where that is known already; way: how copies of a layer go
-    through it (`layer_copies.WAYS`). `windows` are the heads, by layer.
+    way: how copies of a layer go through it (`layer_copies.WAYS`). `windows` are the heads, by layer.
     """
 
     name = "swapping of heads"
@@ -41,13 +39,11 @@ class HeadSwapper:
         self,
         memorised: PreTrainedModel,
         original: PreTrainedModel,
-        masks: list[HeadMasks] | None = None,
         way: str = FOLDED,
     ):
         check_compatible(memorised, original, self.name)
         self.stack, self.original = LayerStack(memorised), find_layers(original)
-        self.masks = masks or head_masks(memorised)
-        memorised.requires_grad_(False)
+        self.masks = head_masks(memorised)
         self.n_heads, self.way = memorised.config.num_attention_heads, way
         numbers = range(1, len(self.original) + 1)
         self.windows = [(layer, h + 1) for layer in numbers for h in range(self.n_heads)]
@@ -75,10 +71,12 @@ class HeadSwapper:
         """Logits (heads * rows, classes) with each of these heads of a layer swapped."""
         ours, theirs = self.stack.layers[number], self.original[number]
         each = [exchanged_head(ours, theirs, self.masks[number], head) for head in heads]
-        # Where a copy has weights of its own, all of the layer's are (folding has no mixed rule).
+        # With a map's weight goes its bias: a map is either each copy's own or shared by all.
+        own = {name.rpartition(".")[0] for name in self.masks[number]}
         stacks = {
             name: torch.stack([weights.get(name, parameter) for weights in each])
             for name, parameter in ours.named_parameters()
+            if name.rpartition(".")[0] in own
         }
         hidden = passage.through(number, stacks, prefix.repeat(len(heads), 1, 1))
         for later in range(number + 1, len(self.original)):

@@ -302,6 +302,21 @@ whole layer's, the more of memorisation it carries. Layer norms belong to neithe
 are one standard deviation over seeds.
 """,
     ),
+    "heads": FigureKind(
+        name="heads_{model}",
+        drawer="figures.heads:heads_figure",
+        section="techniques",
+        title="Attention heads",
+        alt="Heat maps: memorisation error by layer and attention head, for {names}.",
+        inputs=tables("heads"),
+        drawn_for=lambda s: by_model(s) if s.heads else [],
+        caption="""
+**Single attention heads swapped**, {{ model }}: the share of noisy examples that lose their
+perturbed label when one head of one layer is taken from θ_O, mean over seeds, a map per task.
+The scale is the same for all tasks and ends at the largest error. Small errors everywhere say
+that no single head holds what was memorised.
+""",
+    ),
     "edits": FigureKind(
         name="edits_{model}",
         drawer="figures.edits:edits_figure",

@@ -92,6 +92,7 @@ class PagePlan:
                 for name, found in study.techniques.items()
             ),
             *(f"swap-{name}.tsv" for name in study.components),
+            "swap-heads.tsv",
             "no_noise.tsv",
             "centroids.tsv",
         ]

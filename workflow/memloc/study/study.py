@@ -21,6 +21,7 @@ from memloc.study.progression import ProgressionPlan
 
 Tasks = Mapping[str, Mapping[str, Any]]
 Run = dict[str, Any]  # task, model and seed, and facts that hold for it
+HEADS = "heads"  # of swapping.components: a table of heads rather than of windows
 NO_NOISE = "no_noise"  # the stage that swaps between models which saw no noise
 EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]
 
@@ -40,9 +41,9 @@ class Study:
         self.techniques = techniques.chosen(config["techniques"])
         self.window_techniques = [n for n, found in self.techniques.items() if found.windows]
         # what is swapped: whole layers, and their attention or feed-forward blocks apart
-        self.components: list[str] = (
-            config["swapping"]["components"] if "swapping" in self.techniques else []
-        )
+        swapped = config["swapping"]["components"] if "swapping" in self.techniques else []
+        self.components: list[str] = [name for name in swapped if name != HEADS]
+        self.heads = HEADS in swapped
         self.kept_epochs: list[int] = sorted(config["training"]["keep_epochs"])
         self.halves = list(range(1, config["generalisation"]["halves"] + 1))
         self.params = Params(self)
@@ -240,6 +241,7 @@ class Study:
         names += ["probe_f1", "label_f1"] if probing else []
         names += ["correlations"] if self.compared or self.depth_compared else []
         names += ["components", "component_mcog"] if len(self.components) > 1 else []
+        names += [HEADS] if self.heads else []
         names += EXAMPLE_TABLES if "swapping" in self.techniques else []
         names += ["edits"] if self.window_techniques else []
         names += [table for stage in self.stages for table in self.stage_tables[stage]]

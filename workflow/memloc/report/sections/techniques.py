@@ -147,6 +147,14 @@ def component_parts(content: Content) -> list[Part]:
     ]
 
 
+def heads_part(content: Content) -> list[Part]:
+    """The part on single attention heads; none where they weren't swapped."""
+    if not content.has("heads"):
+        return []
+    heads = table(content, "heads", "Errors by attention head, mean over seeds", folded=True)
+    return [Part("Attention heads", figures=pictures(content, "heads"), tables=[heads])]
+
+
 def _component_matrices(content: Content) -> list[Part]:
     """Galleries of matrices: a part per component."""
     items = drawn(content, "component_matrix")
@@ -187,6 +195,7 @@ def build(content: Content) -> Section:
                 )
             ],
         ),
+        *heads_part(content),
         no_noise_part(content),
         *edit_parts(content),
         Part(
