@@ -56,9 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     medians = compare(
         {
             "a pass per layer": lambda: swapper.sweep(inputs),
-            "one head at a time": lambda: one_at_a_time(
-                memorised, original, swapper.masks, inputs
-            ),
+            "one head at a time": lambda: one_at_a_time(memorised, original, swapper.masks, inputs),
         },
         repeats=1,
     )

@@ -30,7 +30,8 @@ Head = tuple[int, int]  # layer and head, from 1
 class HeadSwapper:
     """theta_M2 (`memorised`) and theta_O (`original`), ready to be mixed by heads.
 
-    way: how copies of a layer go through it (`layer_copies.WAYS`). `windows` are the heads, by layer.
+    way: how copies of a layer go through it (`layer_copies.WAYS`). `windows` are the heads, by
+    layer.
     """
 
     name = "swapping of heads"
