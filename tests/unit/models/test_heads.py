@@ -19,6 +19,13 @@ APART = {
 }
 
 
+def test_heads_are_found_where_no_gradients_are_kept():
+    model = tiny_model("opt").requires_grad_(False)
+    with torch.no_grad():
+        found = head_masks(model)
+    assert all(torch.equal(found[0][name], mask) for name, mask in head_masks(model)[0].items())
+
+
 def heads_of(n_heads, width):
     return torch.arange(width) // (width // n_heads)
 

@@ -29,9 +29,11 @@ NONE = -1
 REMEDY = "leave heads out of swapping.components"
 
 
+@torch.enable_grad()
 def head_masks(model: PreTrainedModel) -> list[Masks]:
     """Per layer, which head each element of the attention's parameters belongs to.
 
+    Layers can be trained afterwards, since their gradients were looked at.
     Raises MemlocError where heads can't be told apart.
     """
     model.eval()
@@ -65,10 +67,8 @@ def _watched(
     parts = [m for name, m in layer.named_modules() if name in owners and _matrix(m) is not None]
     hooks = [module.register_forward_pre_hook(note) for module in parts]
     try:
-        with torch.enable_grad():
-            for parameter in layer.parameters():
-                parameter.requires_grad_(True)
-            stack.call(number, layer, hidden, entry)
+        layer.requires_grad_(True)
+        stack.call(number, layer, hidden, entry)
     finally:
         for hook in hooks:
             hook.remove()
@@ -83,7 +83,7 @@ def _matrix(module: nn.Module) -> nn.Parameter | None:
 
 def _masks_of(
     layer: nn.Module,
-    called: list[nn.Module],
+    called: list[Any],
     read: torch.Tensor,
     names: set[str],
     n_heads: int,
@@ -130,9 +130,7 @@ def _features(
     return [(found.any(2).cpu(), found.any(1).cpu()) for found in by_weight]
 
 
-def _along(
-    module: nn.Module, own: dict[int, str], heads: torch.Tensor, axis: int, bias: bool
-) -> Masks:
+def _along(module: Any, own: dict[int, str], heads: torch.Tensor, axis: int, bias: bool) -> Masks:
     """The masks of a linear map whose places along an axis belong to `heads`."""
     name, weight = own[id(module)], module.weight
     shape = [1, 1]
