@@ -48,6 +48,7 @@ soak: $(READY)
 SWEEP ?=
 sweep: $(READY)
 	PYTHONPATH="$(CURDIR)/workflow:$(CURDIR)/tests/workflow" OMP_NUM_THREADS=1 $(BIN)/python tests/chaos/sweep.py $(SWEEP)
+
 rot: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/workflow:$(CURDIR)/workflow/scripts:$(CURDIR)/tests/workflow" python tests/chaos/rot.py --seed $(SEED)
 

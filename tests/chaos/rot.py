@@ -78,7 +78,7 @@ def jobs_of(folder: Path) -> list[Any]:
 
 
 def read_by(job: Any) -> Iterator[tuple[Path, Path]]:
-    """(what is checked, one file of it) for all that a job reads, records of provenance included."""
+    """(what is checked, one file of it) for all that a job reads, with records of provenance."""
     for path in map(Path, map(str, job.input)):
         inner = sorted(p for p in path.rglob("[!.]*") if p.is_file()) if path.is_dir() else [path]
         yield from ((path, file) for file in inner)

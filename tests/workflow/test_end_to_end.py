@@ -42,7 +42,8 @@ def test_tables_keep_their_contract(finished):
     swap = pd.read_csv(finished / RUN / "swap.tsv", sep="\t")
     assert list(swap) == [
         *("start", "end", "noisy_error", "clean_error", "n_noisy", "n_clean"),
-        "noisy_error_normalised",
+        *("noisy_error_normalised", "noise_minus_clean", "to_original", "n_original"),
+        *("validation_error", "n_validation"),
     ]
     windows = [(s, e) for s in range(1, N_LAYERS + 1) for e in range(s, N_LAYERS + 1)]
     assert list(zip(swap.start, swap.end, strict=True)) == windows

@@ -10,6 +10,10 @@ import pyarrow.parquet as pq
 from memloc.errors import MemlocError
 from memloc.store.files import atomic, reading
 
+# What is measured of a model whose parts were modified (memloc.localise.sweep.error_table).
+FURTHER = [
+    *("noise_minus_clean", "to_original", "n_original", "validation_error", "n_validation"),
+]
 COLUMNS: dict[str, list[str]] = {
     "history": [
         "epoch",
@@ -28,7 +32,9 @@ COLUMNS: dict[str, list[str]] = {
         "n_noisy",
         "n_clean",
         "noisy_error_normalised",
+        *FURTHER,
     ],
+    "heads": ["layer", "head", "noisy_error", "clean_error", "n_noisy", "n_clean", *FURTHER],
 }
 
 ANEW = "Delete it to have it made anew"

@@ -20,7 +20,7 @@ FINISHED, GROUP = "finished", "group"
 class Store:
     """A scratch folder of one job; content of another `identity` is thrown away.
 
-    finished.N: of the N-th group that has ended, per window a bool tensor over the evaluated
+    finished.N: of the N-th group that has ended, per window the class ids of the evaluated
     examples. group.E: of the group in training, stacked weights, moments and schedule after epoch
     E; those of its last two epochs are kept.
     """
@@ -34,22 +34,22 @@ class Store:
         self.states.clear()
 
     def finished(self) -> dict[Window, torch.Tensor]:
-        """Per finished window, whether each evaluated example kept its label."""
+        """Per finished window, the class id it predicts of each evaluated example."""
         return {
-            window_of(name): kept
+            window_of(name): found
             for state in self.states.saved(FINISHED)
-            for name, kept in state.tensors("kept").items()
+            for name, found in state.tensors("predicted").items()
         }
 
     def groups(self) -> list[list[str]]:
         """Names of the windows of each finished group, also of those before the job was killed."""
         return [state.facts["windows"] for state in self.states.saved(FINISHED)][::-1]
 
-    def finish(self, kept: Mapping[Window, torch.Tensor]) -> None:
+    def finish(self, predicted: Mapping[Window, torch.Tensor]) -> None:
         """Add the results of a group and drop its state."""
-        named = {window_name(window): values for window, values in kept.items()}
+        named = {window_name(window): values for window, values in predicted.items()}
         number = max(self.states.numbers(FINISHED), default=0) + 1
-        self.states.save(FINISHED, number, {"windows": list(named)}, kept=named)
+        self.states.save(FINISHED, number, {"windows": list(named)}, predicted=named)
         self.states.drop(GROUP)
 
     def begun(self) -> list[Window]:
