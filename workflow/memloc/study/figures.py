@@ -226,8 +226,7 @@ and seeds (examples alone for one seed; seeds alone where a technique has no tab
 The shade is what a technique of windows can reach at all: a window holds several layers, so that
 even a model whose first layer holds everything has its M-CoG at the shade's left edge. Compare
 tasks, not distances from the ends of the axis; column rescaled of the table stretches the shade to
-layers 1 to L. Techniques that found nothing are shown here and marked in the table, and left out
-of averages.
+layers 1 to L. Hollow marks: the technique found nothing there, so that averages leave it out.
 """,
     ),
     "mcog_averages": FigureKind(
