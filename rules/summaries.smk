@@ -9,7 +9,9 @@ Out: results/summary/*.tsv.
 rule summarise:
     """Layer weights and M-CoG of every task, model and technique, over seeds."""
     input:
-        [path for name in STUDY.techniques for path in STUDY.table_paths(name)],
+        tables=[path for name in STUDY.techniques for path in STUDY.table_paths(name)],
+        examples=STUDY.example_paths(),
+        training=PLACES.summary("training"),
     output:
         layer_weights=PLACES.summary("layer_weights"),
         mcog=PLACES.summary("mcog"),
@@ -126,6 +128,7 @@ rule summarise_generalisation:
         histories=STUDY.run_paths(
             PLACES.run(f"{config['generalisation']['labels']}/history.tsv")
         ),
+        data=[PLACES.data.format(task=task) for task in STUDY.task_names],
     output:
         PLACES.summary("generalisation"),
     log:
@@ -141,6 +144,8 @@ rule summarise_generalisation:
     params:
         pairs=STUDY.pair_list(),
         runs=STUDY.run_list(),
+        tasks=STUDY.task_names,
+        labels=config["generalisation"]["labels"],
         code=CODE("summarise_generalisation.py"),
     script:
         "../workflow/scripts/summarise_generalisation.py"
@@ -154,6 +159,7 @@ rule summarise_progression:
         ],
         events=[STUDY.progression.path(run) for run in STUDY.progression.event_runs()],
         histories=STUDY.run_paths(PLACES.run("perturbed/history.tsv")),
+        training=PLACES.summary("training"),
     output:
         PLACES.summary("progression"),
     log:

@@ -14,7 +14,7 @@ def tables(tasks=TASKS, models=tuple(LAYERS), techniques=("swapping", "retrainin
         index=False
     )
     mcog = keys.merge(pd.DataFrame({"technique": techniques}), how="cross")
-    mcog["mcog"] = 1 + 3 * rng.random(len(mcog))
+    mcog["mcog"], mcog["found"] = 1 + 3 * rng.random(len(mcog)), "yes"
     weights = pd.concat(
         mcog[mcog["model"] == model].merge(pd.DataFrame({"layer": range(1, n + 1)}), how="cross")
         for model, n in LAYERS.items()
@@ -24,5 +24,8 @@ def tables(tasks=TASKS, models=tuple(LAYERS), techniques=("swapping", "retrainin
     events = keys.merge(pd.DataFrame({"event": names}), how="cross").assign(source="trained")
     events["layer"] = (1 + 3 * rng.random(len(events))).astype(object)
     halves = events[events["event"] == "crossing"].assign(source="bottom", layer="none")
-    scores = keys.assign(score=rng.random(len(keys)), validation_scaled=rng.random(len(keys)))
+    names = ("score", "validation_scaled", "score_above_prior", "validation_above_majority")
+    scores = keys.assign(**{name: rng.random(len(keys)) for name in names})
+    order = keys["task"].map({task: i for i, task in enumerate(tasks)})
+    scores = scores.assign(n_classes=2 + order % 3, balance=1 / (1 + order))
     return weights, mcog, pd.concat([events, halves]), scores

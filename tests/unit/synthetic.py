@@ -93,7 +93,8 @@ def probes(task_no=0, seed=1, n_layers=12):
     frame = pd.DataFrame({"layer": range(n_layers + 1), "f1": f1, "source": THETA_M2})
     frozen = pd.DataFrame({"layer": [1], "f1": [0.0], "source": THETA_F})
     frame = pd.concat([frame, frozen], ignore_index=True)
-    frame = frame.assign(kind="noise", examples="all", probe_seed=1, f1_random=0.2, best_epoch=30)
+    frame = frame.assign(kind="noise", examples="all", f1_random=0.2, best_epoch=30)
+    frame = frame.merge(pd.DataFrame({"probe_seed": range(1, 6)}), how="cross")
     return frame.assign(validation_f1=frame["f1"], n_examples=200, n_classes=2)[PROBES]
 
 
@@ -154,7 +155,9 @@ def generalisation_scores(tasks, models):
                     "validation_accuracy": 0.6, "validation_scaled": 0.08 * i - 0.05,
                     "n_examples": 100, "n_halves": 30, "score_clean": score + 0.05,
                     "score_noisy": 0.04 + 0.01 * i, "validation_sd": np.nan,
-                    "n_never_heldout": 0, "chance": 0.5,
+                    "n_never_heldout": 0, "chance": 0.5, "n_classes": 2, "balance": 0.9,
+                    "score_prior": 0.6, "score_above_prior": score - 0.1, "majority": 0.55,
+                    "validation_above_majority": 0.1,
                 }
             )  # fmt: skip
     return pd.DataFrame(rows, columns=GENERALISATION)

@@ -1,5 +1,6 @@
 """Say in a terminal what a finished study found: training outcome and M-CoG per task."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -17,9 +18,11 @@ def main(results: Path) -> None:
         )
     print("\nWhere? Memorisation centre of gravity (M-CoG), in layers:")
     for row in read_tsv(results / "summary" / "mcog.tsv").itertuples():
-        said = f"{row.mcog:.2f}" if row.n_seeds else "undefined: no seed has a weight"
-        if row.technique == "probing":
-            said += "  (only where probes found noise: see the page)"
+        said = f"{row.mcog:.2f}"
+        if not math.isnan(row.ci_low):
+            said += f", 95 % interval {row.ci_low:.2f} to {row.ci_high:.2f} ({row.resampled})"
+        if row.found == "no":
+            said = f"nothing found: {row.reason}"
         print(f"  {row.task:<12} {row.model:<10} {row.technique:<22} {said}")
     print(f"\nOpen {results / 'report.html'} in a browser.")
 

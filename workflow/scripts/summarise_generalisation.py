@@ -10,5 +10,7 @@ with job(snakemake):
         snakemake.params.pairs,
         snakemake.input.histories,
         snakemake.params.runs,
+        dict(zip(snakemake.params.tasks, snakemake.input.data, strict=True)),
+        snakemake.params.labels,
         snakemake.output[0],
     )

@@ -10,5 +10,6 @@ with job(snakemake):
         table_runs=snakemake.params.tables,
         event_runs=snakemake.params.events,
         history_runs=snakemake.params.histories,
+        training=snakemake.input.training,
         output=snakemake.output[0],
     )

@@ -5,8 +5,10 @@ from memloc.summary.weights import summarise_weights
 
 with job(snakemake):
     summarise_weights(
-        snakemake.input,
+        snakemake.input.tables,
         snakemake.params.runs,
         dict(snakemake.output.items()),
+        snakemake.input.training,
+        snakemake.input.examples,
         options=snakemake.params.options,
     )

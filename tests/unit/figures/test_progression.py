@@ -9,7 +9,7 @@ from memloc.summary.progression import ACCURACY, COLUMNS, EVENT, MCOG
 def test_the_figure_has_a_panel_per_quantity():
     names = {MCOG: "swapping", EVENT: "crossing", ACCURACY: "noisy_accuracy"}
     rows = [
-        ("a", "m", epoch, measure, name, value, 0.1, 2, 0)
+        ("a", "m", epoch, measure, name, value, 0.1, 2, 0, "")
         for measure, name in names.items()
         for epoch, value in ((1, 1.0), (4, "none" if measure == EVENT else 3.0))
     ]

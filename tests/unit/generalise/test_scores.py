@@ -89,8 +89,8 @@ def test_the_score_is_that_of_a_plain_loop(data):
 
 @pytest.fixture
 def gathered(tmp_path):
-    data = EXAMPLES.assign(split="train")
-    data.loc[4] = {"index": 99, "noisy": False, "split": "validation"}
+    data = EXAMPLES.assign(split="train", label=["a", "b", "a", "a"])
+    data.loc[4] = {"index": 99, "noisy": False, "split": "validation", "label": "b"}
     data.to_parquet(tmp_path / "perturbed.parquet")
     for number, frame in halves().items():
         frame.to_parquet(tmp_path / f"{number}.parquet")
@@ -135,6 +135,8 @@ def test_the_summary_takes_accuracy_at_the_end_of_training(gathered):
         [pair],
         paths,
         [pair | {"seed": 1}, pair | {"seed": 2}],
+        {"toy": gathered / "perturbed.parquet"},
+        "perturbed",
         gathered / "summary.tsv",
     )
     (row,) = read_tsv(gathered / "summary.tsv").to_dict("records")
@@ -146,3 +148,9 @@ def test_the_summary_takes_accuracy_at_the_end_of_training(gathered):
     assert row["validation_scaled"] == pytest.approx(0.4)
     assert row["n_examples"] == 3 and row["n_never_heldout"] == 1 and row["n_halves"] == 3
     assert row["score_clean"] == pytest.approx(0.5) and row["score_noisy"] == 0
+    # three of four labels are a: of 10, 11 and 12 with .6, .5 and .2, 11 alone exceeds its share,
+    # .25; guessing by shares exceeds 1/2 for 10 and 12; the one validation row is no a
+    assert row["score_above_prior"] == pytest.approx(1 / 3) and row["majority"] == 0
+    assert row["score_prior"] == pytest.approx(2 / 3) and row["n_classes"] == 2
+    assert row["validation_above_majority"] == pytest.approx(0.7)
+    assert row["balance"] == pytest.approx(-(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)))

@@ -152,7 +152,9 @@ def test_mcog_has_a_row_per_task_and_model_and_a_column_per_technique(made, page
         wanted = frame[(frame["task"] == task) & (frame["model"] == model)].set_index("technique")
         assert [float(v) for v in values] == list(wanted.loc[["swapping", "gradients"], "mcog"])
     row = frame.iloc[0]
-    assert f"{row['mcog']:.2f} ± {row['sd']:.2f}" in page.text
+    interval = f"[{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+    assert f"{row['mcog']:.2f} ± {row['sd']:.2f} {interval}" in page.text
+    assert "attainable 1.94 to 3.06" in "".join(page.text)  # windows of 4 layers
     assert "Forgetting gradients" in page.text
 
 
@@ -170,14 +172,17 @@ def made_of(folder, **frames):
 
 def test_probes_that_find_nothing_are_named(tmp_path):
     runs = synthetic.runs(TASKS, MODELS, (1, 2), ["probing"], 4)
-    frame = synthetic.summarise_runs(runs)["probe_f1"]
-    page = made_of(tmp_path, probe_f1=frame)
+    frames = synthetic.summarise_runs(runs)
+    shown = {name: frames[name] for name in ("probe_f1", "mcog")}
+    page = made_of(tmp_path, **shown)
     assert len(page.tables["probe_f1"]) == len(TASKS) * len(MODELS) * 5
-    assert "find no noise" not in "".join(page.text)
-    weak = (frame["task"] == "rte") & (frame["model"] == "bert") & (frame["layer"] >= 1)
-    frame.loc[weak, "f1"] = frame.loc[weak, "f1_random"] + 0.04
-    text = "".join(made_of(tmp_path, probe_f1=frame).text)
-    assert "RTE / BERT: probes find no noise here" in text
+    assert "found nothing" not in "".join(page.text)
+    weak = (frames["mcog"]["task"] == "rte") & (frames["mcog"]["model"] == "bert")
+    frames["mcog"].loc[weak, ["found", "reason"]] = "no", "a reason"
+    page = made_of(tmp_path, **shown)
+    text = "".join(page.text)
+    assert "Probing found nothing in RTE / BERT: a reason." in text and "(nothing found)" in text
+    assert "Their M-CoG doesn't count above." in text  # beside the headline
 
 
 def test_tasks_come_in_two_tables_that_explain_themselves(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 import synthetic
-from memloc.summary.correlations import COLUMNS, correlations, min_max
+from memloc.summary.agreement import min_max
+from memloc.summary.correlations import COLUMNS, correlations
 from memloc.summary.spearman import TOO_SMALL, holm
 from memloc.summary.weights import Run, summarise_runs
 
@@ -31,8 +32,18 @@ def test_table_of_a_study():
     assert counts["mcog", "model"] == 3 and counts["mcog", "model:swapping"] == 3 + 1
     row = table[(table["measure"] == "mcog") & (table["level"] == "technique")].iloc[0]
     wide = summary["mcog"].pivot(index=["task", "model"], columns="technique", values="mcog")
-    assert row["n"] == 15
-    assert math.isclose(row["rho"], stats.spearmanr(wide[row["a"]], wide[row["b"]]).statistic)
+    assert row["n"] == 5 and row["n_pairs"] == 15 and row["claim"] in ("none", "positive")
+    one, two = wide[row["a"]], wide[row["b"]]
+    assert math.isclose(row["rho_pooled"], stats.spearmanr(one, two).statistic)
+    within = [
+        stats.spearmanr(one.xs(m, level=1), two.xs(m, level=1)).statistic
+        for m in ("bert", "opt", "pythia")
+    ]
+    assert math.isclose(row["rho"], np.mean(within))
+    layers = table[(table["measure"] == "layer_weights")]
+    assert (
+        layers["p"].isna().all() and (layers["n"] == 5).all() and set(layers["claim"]) == {"none"}
+    )
     again = correlations(summary["layer_weights"], summary["mcog"], seed=0)
     pd.testing.assert_frame_equal(table, again)
 
@@ -65,4 +76,67 @@ def test_holm_is_within_families_and_leaves_means_out():
         assert np.allclose(part["p_holm"], wanted, equal_nan=True), family
     mean = table[(table["a"] == "mean") & (table["level"] == "model:swapping")].iloc[0]
     pairs = table[(table["level"] == "model:swapping") & (table["a"] != "mean")]
-    assert math.isclose(mean["rho"], pairs["rho"].mean()) and mean["n"] == 3
+    assert math.isclose(mean["rho"], pairs["rho"].mean()) and mean["n_pairs"] == 3
+
+
+def test_models_are_compared_within_the_papers_techniques():
+    summary = frames()
+    other = summary["mcog"][summary["mcog"]["technique"] == "gradients"]
+    other = other.assign(technique="weight-change", mcog=other["mcog"] + 50)
+    more = {
+        "mcog": pd.concat([summary["mcog"], other]),
+        "weights": pd.concat([
+            summary["layer_weights"],
+            summary["layer_weights"].query("technique == 'gradients'").assign(
+                technique="weight-change"
+            ),
+        ]),
+    }  # fmt: skip
+    theirs, all_ = (
+        correlations(w, m, 0) for w, m in (
+            (summary["layer_weights"], summary["mcog"]), (more["weights"], more["mcog"])
+        )
+    )  # fmt: skip
+    names = ["a", "b", "rho", "rho_pooled", "n_pairs"]
+    for measure in ("mcog", "layer_weights"):
+        kept = [
+            t.loc[(t["measure"] == measure) & (t["level"] == "model"), names].reset_index(drop=True)
+            for t in (theirs, all_)
+        ]
+        pd.testing.assert_frame_equal(*kept)
+    within = theirs[theirs["level"].str.startswith("model:") & theirs["a"].eq("bert")]
+    within = within[(within["b"] == "opt")]["rho"]
+    lead = theirs[(theirs["level"] == "model") & (theirs["measure"] == "mcog")].iloc[0]
+    assert len(within) == 2 and math.isclose(lead["rho"], within.mean())
+
+
+def test_levels_alone_make_no_agreement_within_techniques():
+    """Two models that share nothing but how far up a technique points."""
+    rng = np.random.default_rng(0)
+    keys = pd.MultiIndex.from_product(
+        [[f"t{i}" for i in range(9)], ["a", "b"], ["swapping", "retraining", "gradients"]],
+        names=["task", "model", "technique"],
+    )
+    mcog = keys.to_frame(index=False).assign(found="yes")
+    level = mcog["technique"].map({"swapping": 2.0, "retraining": 5.0, "gradients": 9.0})
+    mcog["mcog"] = level + rng.random(len(mcog))
+    weights = mcog.assign(layer=1, weight=1.0)
+    table = correlations(weights, mcog, 0)
+    row = table[(table["measure"] == "mcog") & (table["level"] == "model")].iloc[0]
+    assert row["rho_pooled"] > 0.85 and abs(row["rho"]) < 0.5 and row["claim"] == "none"
+
+
+def test_what_found_nothing_is_left_out_and_the_papers_way_stands_beside():
+    summary = frames(n_tasks=6)
+    mcog = summary["mcog"]
+    vain = (mcog["task"] == "rte") & (mcog["technique"] == "gradients")
+    mcog.loc[vain, "found"] = "no"
+    table = correlations(summary["layer_weights"], mcog, 0)
+    key = (table["measure"] == "mcog") & (table["level"] == "technique")
+    found, inclusive = (
+        table[key & (table["included"] == name)].iloc[0] for name in ("found", "all")
+    )
+    assert found["n"] == 5 and inclusive["n"] == 6 and inclusive["n_pairs"] == 18
+    assert math.isnan(inclusive["p"]) and not math.isnan(found["p"])
+    same = table[(table["level"] == "model:swapping")]
+    assert set(same["included"]) == {"found"}  # nothing changed there: no second row

@@ -10,7 +10,7 @@ from scipy import stats
 from depth_tables import LAYERS, TASKS, tables
 from memloc.study import published
 from memloc.summary.correlations import correlations
-from memloc.summary.depth import commonest, depths, main_tasks
+from memloc.summary.depth import PARTIAL, commonest, depths, levelled_mean, main_tasks
 from memloc.summary.spearman import holm
 
 
@@ -35,11 +35,17 @@ def test_table_2_of_a_model_and_pooled():
     wanted = stats.spearmanr(
         mean.xs("bert", level=1), target.xs("bert", level=1).loc[sorted(TASKS)]
     )
-    assert math.isclose(row["rho"], wanted.statistic) and math.isclose(row["p"], wanted.pvalue)
+    assert math.isclose(row["rho"], wanted.statistic, abs_tol=1e-9)
     assert row["n"] == 5 and row["paper_rho"] == 0.80
     pooled = only(found, measure="generalisation", level="all", a="crossing", b="score")
-    assert pooled["n"] == 10 and pooled["paper_rho"] == 0.75  # models of 4 layers alone
-    assert "generalisation-technique" in set(found["family"])
+    assert pooled["n"] == 5 and pooled["paper_rho"] == 0.75
+    assert pooled["n_pairs"] == 10  # models of 4 layers alone
+    each = [only(found, measure="generalisation", level=m, a="crossing", b="score")["rho"]
+            for m in ("bert", "opt")]  # fmt: skip
+    assert math.isclose(pooled["rho"], np.mean(each), abs_tol=1e-9)
+    assert {"generalisation-technique", "generalisation-baselines"} <= set(found["family"])
+    partial = only(found, measure=PARTIAL, level="bert", a="mcog", b="score")
+    assert partial["n"] == 5 and partial["claim"] == "too few tasks"
 
 
 def test_an_event_that_never_happened_is_left_out_and_said():
@@ -77,7 +83,11 @@ def test_binarised_tasks_enter_their_own_comparison_alone():
     row = only(found, measure="binarised", level="mcog:swapping")
     wide = mcog[mcog["technique"] == "swapping"].set_index(["task", "model"])["mcog"]
     change = [wide[f"{t}-binary", m] - wide[t, m] for t in three for m in LAYERS]
-    assert row["n"] == 9 and math.isclose(row["mean_difference"], np.mean(change))
+    assert (
+        row["n"] == 3
+        and row["n_pairs"] == 9
+        and math.isclose(row["mean_difference"], np.mean(change))
+    )
     assert math.isclose(row["mean_absolute_difference"], np.abs(change).mean())
     assert row["paper_mean_difference"] == -0.05
     assert only(found, measure="binarised", level="crossing")["n"] == 3  # means over models
@@ -87,7 +97,10 @@ def test_holm_is_within_each_family():
     found = table()
     part = found[found["family"] == "generalisation"]
     assert len(part) == 3 * 2 * 4
-    assert np.allclose(part["p_holm"], holm(part["p"])) and (part["p_holm"] >= part["p"]).all()
+    assert (
+        np.allclose(part["p_holm"], holm(part["p"]), equal_nan=True)
+        and (part["p_holm"] >= part["p"]).all()
+    )
 
 
 def test_what_was_not_run_gives_no_rows():
@@ -112,3 +125,12 @@ def test_helpers():
     _, mcog, events, _ = tables(models=("bert",))
     found = depths(mcog, events)
     assert next(iter(found)) == "mcog" and "crossing" in found and len(found) == len(TASKS)
+
+
+def test_a_task_does_not_move_for_lack_of_a_technique():
+    """Techniques at levels 2 and 6: without the second, b keeps its distance from the first."""
+    keys = pd.MultiIndex.from_product([["a", "b", "c"], ["m"]], names=["task", "model"])
+    wide = pd.DataFrame({"one": [1.0, 2.0, 3.0], "two": [5.0, np.nan, 7.0]}, index=keys)
+    assert levelled_mean(wide).tolist() == [3.0, 4.0, 5.0]
+    whole = wide.fillna(9.0)
+    assert levelled_mean(whole).tolist() == [3.0, 5.5, 5.0]

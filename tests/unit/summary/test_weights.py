@@ -6,13 +6,17 @@ import types
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 import synthetic
 from memloc.errors import MemlocError
+from memloc.localise.found import Outcome
 from memloc.localise.weights import centre_of_gravity, window_weights
-from memloc.store.tables import read_tsv, write_tsv
+from memloc.store.tables import read_tsv, write_parquet, write_tsv
 from memloc.study.techniques import TECHNIQUES, Technique, modules, with_options
+from memloc.summary.training import COLUMNS as TRAINING
 from memloc.summary.weights import COLUMNS, Run, read_runs, summarise_runs, summarise_weights
+from memloc.windows import all_windows, window_name
 
 ALL = ("swapping", "retraining", "gradients", "probing")
 TASKS = dict(list(synthetic.TASKS.items())[:3])
@@ -57,7 +61,7 @@ def test_probe_f1_is_the_mean_over_seeds_of_means_over_probe_seeds():
         tables.append(pd.concat([one, two, other.assign(examples="clean"), other]))
     runs = [Run("probing", "rte", "opt", seed, t) for seed, t in enumerate(tables)]
     found = summarise_runs(runs)["probe_f1"]
-    base = synthetic.probes(0, 1, 3).query("source == 'theta_M2'")["f1"]
+    base = synthetic.probes(0, 1, 3).query("source == 'theta_M2' and probe_seed == 1")["f1"]
     assert list(found["layer"]) == [0, 1, 2, 3] and set(found["n_seeds"]) == {2}
     assert found["f1"].tolist() == pytest.approx((base + 0.15).tolist())
     assert found["sd"].tolist() == pytest.approx([0.2 / math.sqrt(2)] * 4)
@@ -70,6 +74,13 @@ def test_without_probes_their_table_is_empty():
     run = Run("swapping", "rte", "opt", 1, synthetic.windows(0, 1, 3))
     found = summarise_runs([run])["probe_f1"]
     assert found.empty and list(found) == COLUMNS["probe_f1"]
+
+
+def training_of(folder, run):
+    """The path of a training.tsv of one run that memorised all its labels."""
+    row = dict.fromkeys(TRAINING, 1) | run | {"labels": "perturbed"}
+    write_tsv(pd.DataFrame([row]), folder / "training.tsv", TRAINING)
+    return folder / "training.tsv"
 
 
 def technique(monkeypatch, function):
@@ -86,7 +97,7 @@ def test_another_technique_is_one_module_and_one_entry(tmp_path, monkeypatch):
     write_tsv(synthetic.given(0, 1, 4), path)
     outputs = {name: tmp_path / f"{name}.tsv" for name in ("layer_weights", "mcog")}
     run = {"technique": "own", "task": "rte", "model": "opt", "seed": 1}
-    summarise_weights([path], [run], outputs, techniques={"own": own})
+    summarise_weights([path], [run], outputs, training_of(tmp_path, run), techniques={"own": own})
     assert set(read_tsv(outputs["layer_weights"])["technique"]) == {"own"}
     assert math.isclose(read_tsv(outputs["layer_weights"])["weight"].sum(), 2)
 
@@ -117,7 +128,10 @@ def test_files_round_trip_in_full_precision(tmp_path):
     write_tsv(frame, path)
     run = {"technique": "swapping", "task": "rte", "model": "opt", "seed": 3}
     outputs = {name: tmp_path / f"{name}.tsv" for name in ("layer_weights", "mcog", "one_layer")}
-    summarise_weights([path], [run], outputs)
+    examples = pd.DataFrame({"index": [1], **dict.fromkeys(map(window_name, all_windows(6)), True)})
+    write_parquet(examples, tmp_path / "swap_examples.parquet")
+    training = training_of(tmp_path, run)
+    summarise_weights([path], [run], outputs, training, [tmp_path / "swap_examples.parquet"])
     table = read_tsv(outputs["layer_weights"], COLUMNS["layer_weights"])
     assert list(table["weight"]) == list(window_weights(frame)["weight"])
     assert table["sd"].isna().all()
@@ -126,7 +140,38 @@ def test_files_round_trip_in_full_precision(tmp_path):
 def test_unknown_technique_and_double_seed_are_refused():
     run = {"technique": "guessing", "task": "rte", "model": "opt", "seed": 1}
     with pytest.raises(MemlocError, match="guessing"):
-        read_runs(["x.tsv"], [run])
+        read_runs(["x.tsv"], [run], pd.DataFrame({"labels": []}))
     twice = Run("swapping", "rte", "opt", 1, synthetic.windows())
     with pytest.raises(MemlocError, match="two swapping tables of seed 1"):
         summarise_runs([twice, twice])
+
+
+def test_a_run_that_training_does_not_know_is_refused(tmp_path):
+    path = tmp_path / "gradients.tsv"
+    write_tsv(synthetic.gradients(0, 1, 3), path)
+    run = {"technique": "gradients", "task": "rte", "model": "opt", "seed": 2}
+    known = read_tsv(training_of(tmp_path, run | {"seed": 1}))
+    with pytest.raises(MemlocError, match=r"gradients\.tsv: training\.tsv lacks its run"):
+        read_runs([path], [run], known)
+
+
+def test_mcog_says_what_can_be_trusted():
+    """Of a technique of windows the attainable range; of what found nothing, why."""
+    runs = [
+        Run("swapping", "rte", "opt", s, synthetic.windows(0, s, 6), None, Outcome(0.01, False))
+        for s in (1, 2)
+    ]
+    runs += [
+        Run("gradients", t, "opt", s, synthetic.gradients(0, s, 6), None, Outcome(1.0, t == "wic"))
+        for s in (1, 2) for t in ("rte", "wic")
+    ]  # fmt: skip
+    frame = summarise_runs(runs)["mcog"].set_index(["technique", "task"])
+    swap, vain, kept = (frame.loc[k] for k in (("swapping", "rte"), ("gradients", "rte"),
+                                               ("gradients", "wic")))  # fmt: skip
+    assert (swap["found"], vain["found"], kept["found"]) == ("no", "no", "yes")
+    assert "never memorised" in swap["reason"] and "θ_M1" in vain["reason"] and not kept["reason"]
+    assert swap["attainable_low"] > 1 and kept["attainable_low"] == 1
+    assert kept["rescaled"] == pytest.approx(kept["mcog"]) and kept["resampled"] == "seeds"
+    assert vain["leans"] == "" and kept["leans"] in ("lower", "upper", "open")
+    half = stats.t.ppf(0.975, 1) * kept["sd"] / math.sqrt(2)
+    assert kept["ci_high"] - kept["mcog"] == pytest.approx(half)

@@ -1,5 +1,7 @@
 """Figures 8 and 9: rank correlations between techniques and between models."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -11,15 +13,17 @@ from memloc.figures.draw import Given
 from memloc.figures.panels import label_of, present, technique_label
 from memloc.figures.style import Entries, look
 from memloc.study.techniques import TECHNIQUES
+from memloc.summary.correlations import FOUND
 
 
 def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figure:
     """Figures 8 and 9: Spearman's rho between techniques and between models, a panel each.
 
-    `frame` is the summary's correlations table; a pair without a rho shows its note instead. A
-    level with nothing to compare has no panel.
+    `frame` is the summary's correlations table. A cell has rho within models (or techniques) and
+    below it that of all rows together; a pair without a rho shows its note instead. A level with
+    nothing to compare has no panel.
     """
-    chosen = frame[frame["measure"] == measure]
+    chosen = frame[(frame["measure"] == measure) & (frame["included"] == FOUND)]
     levels = [level for level in ("technique", "model") if (chosen["level"] == level).any()]
     with look():
         sizes = []
@@ -30,17 +34,18 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
                 TECHNIQUES if level == "technique" else models, [*part["a"], *part["b"]]
             )
             values = pd.DataFrame(np.nan, index=names, columns=names)
+            texts = pd.DataFrame("", index=names, columns=names)
             for row in part.itertuples():
-                rho = pd.to_numeric(row.rho, errors="coerce")
-                values.loc[row.a, row.b] = values.loc[row.b, row.a] = rho
+                values.loc[row.a, row.b] = values.loc[row.b, row.a] = row.rho
+                texts.loc[row.a, row.b] = texts.loc[row.b, row.a] = _cell_text(row)
             notes = part.loc[pd.to_numeric(part["rho"], errors="coerce").isna()]
-            grids.append((level, values, notes))
+            grids.append((level, values, texts, notes))
             sizes.append(max(len(names), 2))
         size = 0.75 * sum(sizes) + 1.6 * len(levels), 0.75 * max(sizes) + 1.1
         figure, axes_row = plt.subplots(
             1, len(levels), figsize=size, squeeze=False, width_ratios=sizes
         )  # fmt: skip
-        for axes, (level, values, notes) in zip(axes_row[0], grids, strict=True):
+        for axes, (level, values, texts, notes) in zip(axes_row[0], grids, strict=True):
             labels = [
                 technique_label(name, short=True)
                 if level == "technique"
@@ -49,7 +54,7 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
             ]
             sns.heatmap(
                 values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", square=True,
-                annot=True, fmt=".2f", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
+                annot=texts.to_numpy(), fmt="", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
                 xticklabels=labels, yticklabels=labels,
             )  # fmt: skip
             _cell_notes(axes, notes, list(values))
@@ -60,6 +65,14 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
             axes.set_yticklabels(labels, rotation=0)
             axes.set_title(f"between {level}s")
     return figure
+
+
+def _cell_text(row: Any) -> str:
+    """rho, and below it that of all rows pooled where it differs in what it is of."""
+    if pd.isna(row.rho):
+        return ""
+    pooled = "" if pd.isna(row.rho_pooled) else f"\n({row.rho_pooled:.2f})"
+    return f"{row.rho:.2f}{pooled}"
 
 
 def _cell_notes(axes: Axes, notes: pd.DataFrame, names: list[str]) -> None:

@@ -10,6 +10,8 @@ from matplotlib.lines import Line2D
 from memloc.figures.draw import Given
 from memloc.figures.panels import grid_of, handle, label_lowest, label_of, present
 from memloc.figures.style import Entries, look
+from memloc.summary.correlations import FOUND
+from memloc.summary.depth import POOLED
 
 WORDS = {
     "crossing": "crossing", "probing-memorisation": "mem. » gen.", "mcog": "M-CoG",
@@ -35,7 +37,7 @@ def rows_of(frame: pd.DataFrame) -> dict[Quantity, str]:
 
 def depth_correlations(frame: pd.DataFrame, models: Entries) -> Figure:
     """A panel per level (all models, each model), a row per pair of quantities."""
-    chosen = frame[frame["family"].isin(FAMILIES)]
+    chosen = frame[frame["family"].isin(FAMILIES) & frame["included"].eq(FOUND)]
     rows = rows_of(chosen)
     levels = present(["all", *models], chosen["level"])
     columns = min(COLUMNS, len(levels))
@@ -53,7 +55,7 @@ def depth_correlations(frame: pd.DataFrame, models: Entries) -> Figure:
             axes.set_visible(False)
         label_lowest(panels[: len(levels)], columns, "Spearman's ρ")
         _groups(panels[::columns], rows)
-        figure.legend(handles=_legend(), loc="outside lower center", ncols=2)
+        figure.legend(handles=_legend(), loc="outside lower center", ncols=3 if columns > 1 else 1)
     return figure
 
 
@@ -69,6 +71,8 @@ def _panel(axes: Axes, part: pd.DataFrame, order: list[Quantity]) -> None:
             if not pd.isna(row.ci_low):
                 axes.plot([row.ci_low, row.ci_high], [place, place], color=OURS, lw=1.2)
             axes.plot(row.rho, place, "o", color=OURS)
+        if row.level == POOLED and not pd.isna(row.rho_pooled):
+            axes.plot(row.rho_pooled, place, "|", color=OURS, ms=7)
         if not pd.isna(row.paper_rho):
             axes.plot(row.paper_rho, place, "D", mfc="none", mec=PAPER, mew=1.1)
     axes.axvline(0, color="#555555", lw=0.8, ls=":")
@@ -96,7 +100,8 @@ def _groups(panels: Sequence[Axes], rows: Iterable[Quantity]) -> None:
 
 def _legend() -> list[Line2D]:
     return [
-        handle(marker="o", color=OURS, label="this run, 95 % interval"),
+        handle(marker="o", color=OURS, label="this run, 95 % interval over tasks"),
+        handle(marker="|", color=OURS, ls="", ms=7, label="all rows pooled, as the paper"),
         handle(marker="D", mfc="none", mec=PAPER, ls="", label="the paper's"),
     ]
 

@@ -110,19 +110,28 @@ def generalisation(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figu
     names = [t for t in styles if t in set(frame["task"])]
     columns = present(models, frame["model"])
     rows = [
-        ("score", "sd", "generalisation score"),
-        ("validation_scaled", "validation_scaled_sd", "validation accuracy\n(0 = random guessing)"),
+        ("score", "sd", "score_prior", "generalisation score"),
+        (
+            "validation_scaled",
+            "validation_scaled_sd",
+            "majority_scaled",
+            "validation accuracy\n(0 = random guessing)",
+        ),
     ]
-    frame = frame.assign(validation_scaled_sd=frame["validation_sd"] / (1 - frame["chance"]))
+    room = 1 - frame["chance"]
+    frame = frame.assign(
+        validation_scaled_sd=frame["validation_sd"] / room,
+        majority_scaled=(frame["majority"] - frame["chance"]) / room,
+    )
     lowest = min(0.0, np.floor(10 * frame["validation_scaled"].min()) / 10)
     with look():
         height = 0.19 * len(names) + 0.6
         figure, grid = grid_of(2, len(columns), 2.5, height, sharey=True)
         figure.set_size_inches(max(3.6, 2.5 * len(columns) + 1.2), 2 * height + 0.8)
-        for row, (value, sd, title) in zip(grid, rows, strict=True):
+        for row, (value, sd, baseline, title) in zip(grid, rows, strict=True):
             for axes, model in zip(row, columns, strict=True):
                 part = frame[frame["model"] == model].set_index("task")
-                _task_dots(axes, part, names, styles, value, sd)
+                _task_dots(axes, part, names, styles, value, sd, baseline)
                 axes.set_xlim(lowest - 0.02, 1.03)
                 axes.set_xlabel(title)
         for axes, model in zip(grid[0], columns, strict=True):
@@ -131,18 +140,26 @@ def generalisation(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figu
         handles = [
             handle(label="all examples", **marks),
             handle(label="clean examples", markerfacecolor="white", **marks),
+            handle(label="without a model", color="#555555", marker="|", ls="", markersize=7),
         ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=2)
+        figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 
 
 def _task_dots(
-    axes: Axes, part: pd.DataFrame, names: Sequence[str], styles: Styles, value: str, sd: str
+    axes: Axes,
+    part: pd.DataFrame,
+    names: Sequence[str],
+    styles: Styles,
+    value: str,
+    sd: str,
+    baseline: str,
 ) -> None:
     for height, name in enumerate(names):
         if name not in part.index:
             continue
         row, style = part.loc[name], styles[name]
+        axes.plot(row[baseline], height, color="#555555", marker="|", ls="", markersize=7)
         marks: dict[str, Any] = {"color": style.colour, "marker": style.marker, "ls": ""}
         if value == "score" and np.isfinite(row["score_clean"]):
             axes.plot(row["score_clean"], height, markerfacecolor="white", zorder=2, **marks)

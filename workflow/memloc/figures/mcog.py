@@ -19,7 +19,8 @@ from memloc.figures.style import (
     task_styles,
     technique_mark,
 )
-from memloc.study.techniques import TECHNIQUES
+from memloc.study.techniques import TECHNIQUES, papers
+from memloc.summary.depth import levelled_mean
 
 
 def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
@@ -37,6 +38,7 @@ def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Ent
         for row, technique in zip(grid, techniques, strict=True):
             for axes, model in zip(row, columns, strict=True):
                 part = frame[(frame["technique"] == technique) & (frame["model"] == model)]
+                _attainable(axes, part)
                 _dots(axes, part.set_index("task"), names, styles)
                 peers = frame[frame["model"].map(depth) == depth[model]]
                 _mcog_axis(axes, int(depth[model]), peers, names, styles)
@@ -53,6 +55,13 @@ def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Ent
     return figure
 
 
+def _attainable(axes: Axes, part: pd.DataFrame) -> None:
+    """Shade where M-CoG can lie at all, unless that is anywhere."""
+    ends = part["attainable_low"].max(), part["attainable_high"].min()
+    if ends[0] > 1:
+        axes.axvspan(*ends, color="#f1f1ea", zorder=0)
+
+
 def _dots(
     axes: Axes,
     part: pd.DataFrame,
@@ -64,27 +73,38 @@ def _dots(
     for height, name in enumerate(names):
         if name not in part.index:
             continue
-        centre, sd = part.loc[name, "mcog"], part.loc[name, "sd"]
+        centre, bar = part.loc[name, "mcog"], _bar(part.loc[name])
         look_of: dict[str, Any] = {
             "color": styles[name].colour,
             "marker": styles[name].marker,
         } | marks
+        if part.loc[name].get("found") == "no":
+            look_of["markerfacecolor"] = "white"
         if np.isnan(centre):
             inside = axes.get_yaxis_transform()  # x from 0 to 1 of the axes, which aren't final yet
             axes.text(0.01, height, "undefined", va="center", fontsize=6, transform=inside)
             continue
         axes.errorbar(
-            centre, height + offset, xerr=None if np.isnan(sd) else sd, ls="", elinewidth=1,
+            centre, height + offset, xerr=None if np.isnan(bar) else bar, ls="", elinewidth=1,
             capsize=1.5, **look_of,
         )  # fmt: skip
 
 
+def _bar(row: pd.Series) -> float:
+    """Half of a bar: of the 95 % interval, or the standard deviation of what was averaged."""
+    return float(row["ci_high"] - row["mcog"] if "ci_high" in row else row["sd"])
+
+
 def mcog_limits(frame: pd.DataFrame, n_layers: int) -> tuple[float, float]:
-    """The part of the layer axis 1..L that M-CoGs and their spread need: at least three layers."""
-    sd = frame["sd"].fillna(0)
+    """The part of the layer axis 1..L that M-CoGs, their bars and what is attainable need."""
+    bars = frame.apply(_bar, axis=1).fillna(0)
     middle = (n_layers + 1) / 2
-    low = min((frame["mcog"] - sd).min(), middle - 1.5) - 0.2
-    high = max((frame["mcog"] + sd).max(), middle + 1.5) + 0.2
+    least, most = [middle - 1.5], [middle + 1.5]
+    if "attainable_low" in frame:
+        least += list(frame.loc[frame["attainable_low"] > 1, "attainable_low"])
+        most += list(frame.loc[frame["attainable_low"] > 1, "attainable_high"])
+    low = min((frame["mcog"] - bars).min(), *least) - 0.2
+    high = max((frame["mcog"] + bars).max(), *most) + 0.2
     return max(0.8, low), min(n_layers + 0.2, high)
 
 
@@ -104,28 +124,25 @@ def mcog_averages(
 ) -> Figure:
     """Figure 7: M-CoG averaged over models, per technique (left), and over techniques, per model.
 
-    The mean over techniques is that of the paper's, where any was run. Only models of the commonest
-    number of layers enter, since layers of others aren't comparable. Bars are standard deviations
-    over what was averaged.
+    The mean over techniques is that of the paper's, where any was run. Techniques that found
+    nothing in a task and model are left out of both. Only models of the commonest number of layers
+    enter, since layers of others aren't comparable. Bars are standard deviations over what was
+    averaged.
     """
     styles = task_styles(tasks)
     depth = weights.groupby("model")["layer"].max()
     n_layers = int(depth.mode().iloc[0])
-    frame = frame[frame["model"].map(depth) == n_layers].dropna(subset="mcog")
+    frame = frame[frame["model"].map(depth).eq(n_layers) & frame["found"].eq("yes")]
     names = [t for t in styles if t in set(frame["task"])]
-    ours, paper = set(frame["technique"]), {t.name for t in TECHNIQUES.values() if t.paper}
-    over = ours & paper or ours
+    ours, over = set(frame["technique"]), set(papers(frame["technique"]))
     averaged = "mean over techniques" if over == ours else "mean over the paper's techniques"
     panels: list[tuple] = [  # what marks tell apart, title, its labels, marks and order, legend
         ("technique", "mean over models", technique_label, technique_mark, TECHNIQUES, "left"),
         ("model", averaged, lambda m: label_of(models, m), None, models, "right"),
     ]
     means = [
-        part.groupby([by, "task"])["mcog"].agg(mcog="mean", sd="std")
-        for by, part in (
-            ("technique", frame),
-            ("model", frame[frame["technique"].isin(over)]),
-        )
+        frame.groupby(["technique", "task"])["mcog"].agg(mcog="mean", sd="std"),
+        _over_techniques(frame[frame["technique"].isin(over)]),
     ]
     spread = pd.concat(means)
     with look():
@@ -159,6 +176,13 @@ def mcog_averages(
             place: Any = f"outside lower {side}"
             figure.legend(handles=handles, loc=place, ncols=2, columnspacing=1)
     return figure
+
+
+def _over_techniques(frame: pd.DataFrame) -> pd.DataFrame:
+    """mcog and sd over techniques by model and task; no task moves for lack of a technique."""
+    wide = frame.pivot(index=["task", "model"], columns="technique", values="mcog")
+    found = pd.DataFrame({"mcog": levelled_mean(wide), "sd": wide.std(axis=1)})
+    return found.reorder_levels(["model", "task"])
 
 
 def mcog_figure(given: Given) -> Figure:

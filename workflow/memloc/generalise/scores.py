@@ -15,6 +15,9 @@ import numpy as np
 import pandas as pd
 
 from memloc.errors import MemlocError
+from memloc.generalise.baselines import COLUMNS as BASELINES
+from memloc.generalise.baselines import baselines, scaled
+from memloc.generalise.halves import LABEL_COLUMNS
 from memloc.store.provenance import write_provenance
 from memloc.store.tables import COLUMNS as TABLES
 from memloc.store.tables import read_parquet, read_tsv, write_tsv
@@ -31,6 +34,7 @@ HALF_COLUMNS = [
 COLUMNS = [
     "task", "model", "score", "sd", "validation_accuracy", "validation_scaled", "n_examples",
     "n_halves", "score_clean", "score_noisy", "validation_sd", "n_never_heldout", "chance",
+    *BASELINES,
 ]  # fmt: skip
 NEVER = "none"  # above_chance of an example that no half held out
 
@@ -90,11 +94,6 @@ def share_above(examples: pd.DataFrame) -> float:
     return float((counted == "yes").mean()) if len(counted) else float("nan")
 
 
-def scaled(accuracy: float, chance: float) -> float:
-    """Accuracy scaled by random guessing: 0 at chance, 1 at best."""
-    return (accuracy - chance) / (1 - chance)
-
-
 # --- from files to files -------------------------------------------------------------------
 
 
@@ -145,11 +144,16 @@ def _refuse_strangers(
 
 
 def generalisation_row(
-    examples: pd.DataFrame, halves: pd.DataFrame, histories: Sequence[pd.DataFrame]
+    examples: pd.DataFrame,
+    halves: pd.DataFrame,
+    histories: Sequence[pd.DataFrame],
+    data: pd.DataFrame,
+    labels: str,
 ) -> dict[str, Any]:
     """One task and model of the summary, all COLUMNS but task and model.
 
-    `histories` are the history tables of its seeds. sd: over the halves' own scores (ddof 1), each
+    `histories` are the history tables of its seeds, `data` the task's perturbed.parquet, `labels`
+    those trained on (original or perturbed). sd: over the halves' own scores (ddof 1), each
     of which rests on one model, not on the mean over several as `score` does.
     """
     chance = float(halves["chance"].iloc[0])
@@ -168,6 +172,7 @@ def generalisation_row(
         "validation_sd": accuracy.std(),
         "n_never_heldout": int(never.sum()),
         "chance": chance,
+        **baselines(examples, data, LABEL_COLUMNS[labels], accuracy.mean(), round(1 / chance)),
     }
 
 
@@ -177,21 +182,26 @@ def summarise_generalisation(
     pairs: Sequence[Mapping[str, str]],
     histories: Iterable[str | Path],
     runs: Iterable[Mapping[str, Any]],
+    data: Mapping[str, str | Path],
+    labels: str,
     output: str | Path,
 ) -> None:
     """Write summary/generalisation.tsv: a row per task and model.
 
     `pairs` says task and model of each of `tables` and `halves`, `runs` those (and the seed) of
-    each of `histories`, both in order.
+    each of `histories`, both in order. `data`: perturbed.parquet by task; `labels`: those trained
+    on, original or perturbed.
     """
     trained: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for path, run in zip(histories, runs, strict=True):
         history = read_tsv(path, TABLES["history"])
         trained.setdefault((run["task"], run["model"]), []).append(history)
+    columns = ["split", "index", *dict.fromkeys(["label", LABEL_COLUMNS[labels]])]
+    labelled = {task: read_parquet(path, columns) for task, path in data.items()}
     rows = []
     for table, by_half, pair in zip(tables, halves, pairs, strict=True):
         examples, own = read_tsv(table, EXAMPLE_COLUMNS), read_tsv(by_half, HALF_COLUMNS)
         key = pair["task"], pair["model"]
-        found = generalisation_row(examples, own, trained[key])
+        found = generalisation_row(examples, own, trained[key], labelled[key[0]], labels)
         rows.append({"task": key[0], "model": key[1], **found})
     write_tsv(pd.DataFrame(rows, columns=COLUMNS), output, COLUMNS)

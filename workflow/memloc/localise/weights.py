@@ -64,15 +64,19 @@ def window_matrix(windows: pd.DataFrame, column: str = "noisy_error") -> np.ndar
     return matrix
 
 
+def whole_window(windows: pd.DataFrame) -> pd.Series:
+    """The row of the window of all layers."""
+    return windows.loc[(windows["end"] - windows["start"]).idxmax()]
+
+
 def normalise(windows: pd.DataFrame, column: str = "noisy_error") -> pd.Series:
     """Errors scaled so that modifying all layers has error 1.0 (section 3.1): a Series.
 
     With a_all the accuracy after modifying all layers, 1 - (a - a_all) / (1 - a_all), which is the
     error over the error of that window. Undefined (all nan) when that window's error is 0.
     """
-    n_layers = layer_count(windows)
-    whole = (windows["start"] == 1) & (windows["end"] == n_layers)
-    scale = float(windows.loc[whole, column].iloc[0])
+    layer_count(windows)
+    scale = float(whole_window(windows)[column])
     if scale == 0:
         return pd.Series(np.nan, index=windows.index, name=f"{column}_normalised")
     return (windows[column].astype(float) / scale).rename(f"{column}_normalised")

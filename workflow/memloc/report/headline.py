@@ -1,21 +1,39 @@
 """The answer above the page's sections, put into words from the tables, and what limits it.
 
-Depth is compared with the middle of a model, (L + 1) / 2, since models may differ in layers.
+What is claimed was decided in the tables: which way a task leans (mcog.tsv, column leans) and
+whether depth goes with generalisation (correlations.tsv, column claim). Every sentence says how
+many tasks it rests on and how it was decided. Depth is compared with the middle of a model,
+(L + 1) / 2, since models may differ in layers.
 """
 
 from collections.abc import Sequence
 
 import pandas as pd
 
+from memloc.localise.centre import LOWER, UPPER
 from memloc.report.parts import Content
-from memloc.report.sections.techniques import weak_probes
+from memloc.report.sections.techniques import nothing_found
 from memloc.report.sections.training import weak_runs
 from memloc.study.published import ONE_LAYER_ERROR
-from memloc.study.techniques import TECHNIQUES
+from memloc.study.techniques import TECHNIQUES, papers
+from memloc.summary.centres import MIXED, judged, leanings
+from memloc.summary.depth import levelled_mean
+from memloc.summary.spearman import CLAIM_LEAST, FEW, NEGATIVE, POSITIVE
 
-MARGIN = 0.02  # of the layers' range: a centre of gravity nearer to the middle leans nowhere
-WORDS = {"lower": "leans to the lower layers", "upper": "leans to the upper layers"}
-FEW = 4  # up to so many tasks are named one by one
+WORDS = {
+    LOWER: "leans to the lower layers", UPPER: "leans to the upper layers",
+    MIXED: "leans to either side, as techniques or models disagree",
+}  # fmt: skip
+DECIDED = (
+    "A side is named where more than half of the 95 % intervals (techniques × models) leave out "
+    "the middle, adjusted for {tasks}, and none does so on the other side; they come from "
+    "resampling {basis}"
+)
+DEPTH_WORDS = {
+    POSITIVE: "The better a model generalises to a task, the deeper it memorises",
+    NEGATIVE: "The better a model generalises to a task, the less deep it memorises",
+}
+FEW_TOLD = 4  # up to so many tasks are named one by one
 
 
 def headline(content: Content) -> dict[str, list[str]]:
@@ -24,34 +42,15 @@ def headline(content: Content) -> dict[str, list[str]]:
     return {"answer": answer, "caveats": caveats(content)}
 
 
-def centres(content: Content) -> pd.DataFrame:
-    """mcog.tsv with the side of the middle each lies on, without probes that found nothing."""
-    frame = studied(content.read("mcog").dropna(subset=["mcog"]))
-    layers = content.read("layer_weights").groupby("model")["layer"].max()
-    frame = frame.assign(layers=frame["model"].map(layers))
-    runs = pd.Series(list(zip(frame["task"], frame["model"], strict=True)), frame.index)
-    frame = frame[~((frame["technique"] == "probing") & runs.isin(weak_probes(content)))]
-    away = (frame["mcog"] - (frame["layers"] + 1) / 2) / (frame["layers"] - 1).clip(lower=1)
-    side = pd.cut(away, [-1, -MARGIN, MARGIN, 1], labels=["lower", "middle", "upper"])
-    return frame.assign(side=side.astype(str))
-
-
-def studied(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the paper's techniques; of all, where none of those was run."""
-    papers = frame[
-        frame["technique"].map(lambda name: name in TECHNIQUES and TECHNIQUES[name].paper)
-    ]
-    return frame if papers.empty else papers
-
-
 def where(content: Content) -> str:
     """Which way memorisation leans, task by task; empty without M-CoGs."""
     if not (content.has("mcog") and content.has("layer_weights")):
         return ""
-    frame = centres(content)
+    table = content.read("mcog")
+    frame = judged(table)
     if frame.empty:
         return ""
-    sides = frame.groupby("task", sort=False)["side"].agg(lambda s: "/".join(sorted(set(s))))
+    sides = leanings(table)
     clauses = [
         f"on {_named(content, sides.index[sides == side], len(sides))} memorisation {words}"
         for side, words in WORDS.items()
@@ -59,41 +58,61 @@ def where(content: Content) -> str:
     ]
     others = sides.index[~sides.isin(list(WORDS))]
     if len(others):
-        clauses.append(
-            f"on {_named(content, others, len(sides))} techniques or models disagree, or it lies "
-            "at the middle"
-        )
+        named = _named(content, others, len(sides))
+        clauses.append(f"on {named} no side of the middle is shown")
     text = "; ".join(clauses)
-    return f"{text[0].upper()}{text[1:]}: {_range(content, frame)}."
+    return f"{text[0].upper()}{text[1:]}: {_range(content, frame)}. {_decided(frame)}."
+
+
+def _decided(frame: pd.DataFrame) -> str:
+    """How a side was decided, and from how many intervals."""
+    told = frame[frame["resampled"] != "none"]
+    count = frame["task"].nunique()
+    if told.empty:
+        return (
+            f"No side can be named for {_count(count, 'task')}: there is one seed, and no table "
+            "per example to make an interval from"
+        )
+    basis = " or ".join(dict.fromkeys(told["resampled"]))
+    return DECIDED.format(tasks=_count(count, "task"), basis=basis)
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def _named(content: Content, tasks: Sequence[str], count: int) -> str:
-    if len(tasks) == count and count > FEW:
+    if len(tasks) == count and count > FEW_TOLD:
         return f"all {count} tasks"
     labels = [content.task_label(task) for task in tasks]
-    if len(labels) <= FEW:
+    if len(labels) <= FEW_TOLD:
         return " and ".join([", ".join(labels[:-1]), labels[-1]] if labels[1:] else labels)
     return f"{len(labels)} of {count} tasks"
 
 
 def _range(content: Content, frame: pd.DataFrame) -> str:
-    """Lowest and highest M-CoG with their tasks, per number of layers."""
-    techniques = frame["technique"].nunique()
+    """Lowest and highest M-CoG with their tasks, per number of layers; what could be reached."""
+    layers_of = content.read("layer_weights").groupby("model")["layer"].max()
     parts = []
-    for layers, part in frame.groupby("layers"):
-        means = part.groupby("task", sort=False)["mcog"].mean()
+    for layers, part in frame.groupby(frame["model"].map(layers_of)):
+        wide = part.pivot(index=["task", "model"], columns="technique", values="mcog")
+        means = levelled_mean(wide).groupby(level="task", sort=False).mean()
         low, high = means.idxmin(), means.idxmax()
-        over = [f"{n} {w}s" for n, w in ((techniques, "technique"),
-                (part["model"].nunique(), "model")) if n > 1]  # fmt: skip
+        counts = (part["technique"].nunique(), "technique"), (part["model"].nunique(), "model")
+        over = [_count(n, word) for n, word in counts if n > 1]
         mean = f", in the mean over {' and '.join(over)}," if over else ""
-        if low == high:
-            span = f"M-CoG{mean} {means[low]:.1f}"
-        else:
+        span = f"M-CoG{mean} {means[low]:.1f}"
+        if low != high:
             span = (
                 f"M-CoG{mean} from {means[low]:.1f} ({content.task_label(low)}) "
                 f"to {means[high]:.1f} ({content.task_label(high)})"
             )
-        parts.append(f"{span} of layers 1 to {layers}, whose middle is {(layers + 1) / 2:g}")
+        ends = part["attainable_low"].max(), part["attainable_high"].min()
+        reach = (
+            "" if ends == (1, layers) else f" (windows can reach {ends[0]:.1f} to {ends[1]:.1f})"
+        )
+        middle = f"whose middle is {(layers + 1) / 2:g}"
+        parts.append(f"{span} of layers 1 to {layers}{reach}, {middle}")
     return "; ".join(parts)
 
 
@@ -101,7 +120,11 @@ def alone(content: Content) -> str:
     """What modifying one layer does at most; empty without windows."""
     if not content.has("one_layer"):
         return ""
-    frame = studied(content.read("one_layer").dropna(subset=["error"]))
+    frame = content.read("one_layer").dropna(subset=["error"])
+    frame = frame[frame["technique"].isin(papers(frame["technique"]))]
+    if content.has("mcog"):
+        keys = ["task", "model", "technique"]
+        frame = frame.merge(judged(content.read("mcog"))[keys], on=keys)
     if frame.empty:
         return ""
     top = frame.loc[frame["error"].idxmax()]
@@ -112,8 +135,9 @@ def alone(content: Content) -> str:
         f"{lead}: modifying a single layer ({' or '.join(by)}) undoes {top['error']:.0%} of the "
         f"memorised labels at most ({content.task_label(top['task'])}, "
         f"{content.model_label(top['model'])}, layer {top['layer']}), and less than "
-        f"{ONE_LAYER_ERROR:.0%} in "
-        f"{below:.0%} of the cases."
+        f"{ONE_LAYER_ERROR:.0%} in {below:.0%} of the {len(frame)} cases (task × model × "
+        f"technique, {_count(frame['task'].nunique(), 'task')}); these are shares as measured, "
+        "without a test."
     )
 
 
@@ -122,18 +146,24 @@ def generalising(content: Content) -> str:
     if not content.has("correlations"):
         return ""
     frame = content.read("correlations")
-    chosen = frame[(frame["measure"] == "generalisation") & (frame["level"] == "all")]
-    chosen = chosen[(chosen["a"] == "mcog") & (chosen["b"] == "score")].dropna(subset=["rho"])
-    if chosen.empty:
+    chosen = frame["measure"].eq("generalisation") & frame["level"].eq("all")
+    chosen &= frame["a"].eq("mcog") & frame["b"].eq("score") & frame["included"].eq("found")
+    told = frame[chosen].dropna(subset=["rho"])
+    if told.empty:
         return ""
-    row = chosen.iloc[0]
-    sure = row["p_holm"] < 0.05 if "p_holm" in row else row["p"] < 0.05
-    way = "deeper" if row["rho"] > 0 else "less deep"
-    lead = f"The better a model generalises to a task, the {way} it memorises"
+    row = told.iloc[0]
+    lead = DEPTH_WORDS.get(row["claim"], "Depth and generalisation are not shown to go together")
+    if row["claim"] == FEW:
+        lead = (
+            f"Whether depth and generalisation go together can't be told from "
+            f"{_count(row['n'], 'task')}: it takes {CLAIM_LEAST} or more"
+        )
+    ends = [row["ci_low"], row["ci_high"]]
+    interval = "" if pd.isna(ends).any() else f", 95 % interval {ends[0]:.2f} to {ends[1]:.2f}"
     return (
-        f"{lead if sure else 'Depth and generalisation are not shown to go together'}: Spearman's "
-        f"ρ of M-CoG and generalisation score is {row['rho']:.2f} (n = {row['n']}, "
-        f"p = {row['p']:.2g})."
+        f"{lead}: Spearman's ρ of M-CoG and generalisation score over tasks, mean over models, is "
+        f"{row['rho']:.2f} (n = {row['n']} tasks{interval}; p = {row['p']:.2g} from "
+        f"{row['decided']}, the models of a task kept together)."
     )
 
 
@@ -155,9 +185,5 @@ def caveats(content: Content) -> list[str]:
     weak, runs = weak_runs(content)
     if weak:
         found.append(f"{weak} of {runs} runs on perturbed labels memorised only in part.")
-    vain = weak_probes(content)
-    if vain:
-        named = [f"{content.task_label(t)} / {content.model_label(m)}" for t, m in vain]
-        shown = ", ".join(named) if len(named) <= FEW else f"{len(named)} of the runs"
-        found.append(f"Probes found no noise in {shown}; their M-CoG doesn't count above.")
+    found += [f"{line} Their M-CoG doesn't count above." for line in nothing_found(content)]
     return found

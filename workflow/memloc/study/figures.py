@@ -221,9 +221,12 @@ such a panel has an axis of its own.
 **Memorisation centre of gravity** (M-CoG) per task, technique and model, as Figure 6 of the
 paper: the mean layer, each layer weighted by its relevance for memorisation.
 Points left of the dotted line (the middle of the model) say that lower layers matter more,
-points right of it that higher layers do. Bars are one standard deviation over seeds.
-The axis shows the part of layers 1 to L that the points need. Values lie near the middle by
-construction when many layers share the work: compare tasks, not distances from the ends.
+points right of it that higher layers do. Bars are 95 % intervals, from resampling noisy examples
+and seeds (examples alone for one seed; seeds alone where a technique has no table per example).
+The shade is what a technique of windows can reach at all: a window holds several layers, so that
+even a model whose first layer holds everything has its M-CoG at the shade's left edge. Compare
+tasks, not distances from the ends of the axis; column rescaled of the table stretches the shade to
+layers 1 to L. Hollow marks: the technique found nothing there, so that averages leave it out.
 """,
     ),
     "mcog_averages": FigureKind(
@@ -238,8 +241,10 @@ construction when many layers share the work: compare tasks, not distances from 
 **M-CoG averaged over models (left) and over techniques (right)**, as Figure 7 of the paper;
 bars are one standard deviation over what was averaged.
 Left, a mark per technique shows whether techniques order the tasks alike. Right, a mark per
-model, averaged over those of the paper's techniques that were run, shows whether models do. Only
-models with the commonest number of layers are included.
+model, averaged over those of the paper's techniques that were run, shows whether models do.
+Techniques that found nothing in a task and model are left out of both; the others' distances from
+their own means stand for them, so that no task moves for lack of a technique. Only models with the
+commonest number of layers are included.
 """,
     ),
     "label_probes": FigureKind(
@@ -400,8 +405,14 @@ Empty cells are 0.
 weights" }}: Spearman's ρ, as Figure {{ 8 if measure == "mcog" else 9 }} of the paper. Each
 panel's title says what it compares; there is none between techniques, or between models, where
 only one of them was run.
+Techniques are compared within each model, models within each of the paper's four techniques (all
+techniques, where none of these was run), over {{ "tasks" if measure == "mcog" else "the layers of
+each task" }}; colour and first number are the mean. In brackets is ρ of all rows pooled, as the
+paper has it. Pooling techniques that differ in level makes models agree by itself: two models
+that share nothing but levels which spread twice as far as tasks do reach a ρ of about .60, so read
+the first number.
 1 (dark red) is the same order, 0 (white) none, -1 (dark blue) the opposite order; "n too small"
-marks fewer than three pairs to compare. Intervals and counts are in the table of correlations.
+marks fewer than three tasks to compare. Intervals and counts are in the table of correlations.
 """,
     ),
     "binarised": FigureKind(
@@ -433,11 +444,12 @@ classes it has.
         drawn_for=lambda s: once(s) if s.depth_compared else [],
         caption="""
 **Depth of memorisation against generalisation**, as Table 2 of the paper, and centroid events
-against those of probes (section 5): Spearman's ρ over tasks. The first panel pools all models,
-the others take one each.
-Filled dots are this run's, with a 95 % interval from resampling tasks; open diamonds are the
-paper's own numbers for its 12 tasks and four models. Where there are fewer than three pairs of
-values, no dot is drawn and the panel says so.
+against those of probes (section 5): Spearman's ρ over tasks. The first panel is the mean over
+models, the others take one each.
+Filled dots are this run's, with a 95 % interval over tasks where there are six or more; strokes
+pool all rows of tasks and models, as the paper does; open diamonds are the paper's own numbers for
+its 12 tasks and four models. Where there are fewer than three tasks, no dot is drawn and the panel
+says so. Techniques that found nothing in a task and model are left out of M-CoG.
 Dots right of the dotted line mean: the better a model generalises to a task, the deeper it
 memorises.
 """,
@@ -538,7 +550,9 @@ score, the share of training examples whose label gets more than a random guess'
 from models that were not trained on them; hollow marks count clean examples only, bars are one
 standard deviation over halves.
 Bottom: validation accuracy at the end of training, scaled so that random guessing is 0 and the
-best possible 1; bars are one standard deviation over seeds.
+best possible 1; bars are one standard deviation over seeds. Bars across a row (|) are baselines
+that need no model: on top the score of giving every label its share in training, at the bottom the
+validation accuracy of always giving the commonest label.
 Noisy examples pull the score down by about their share, since no other example says what their
 label is.
 """,

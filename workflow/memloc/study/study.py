@@ -189,6 +189,11 @@ class Study:
         """The tables of one technique of these runs."""
         return self.run_paths(self.places.run(self.techniques[technique].table), **chosen)
 
+    def example_paths(self) -> list[str]:
+        """The tables per example of all runs of techniques of windows, in the order of the runs."""
+        names = [self.techniques[name].examples for name in self.window_techniques]
+        return [path for name in names for path in self.run_paths(self.places.run(name))]
+
     def component_table(self, component: str) -> str:
         """What a run's swapping of one component leaves behind."""
         return self.places.run("swap.tsv" if component == "layer" else f"swap-{component}.tsv")

@@ -81,6 +81,11 @@ class Technique:
         return self.rule is not None and "theta_F" in self.rule.reads
 
     @property
+    def examples(self) -> str:
+        """Of windows, the table beside it that says which noisy examples kept their label."""
+        return f"{self.table.removesuffix('.tsv')}_examples.parquet"
+
+    @property
     def module(self) -> str:
         """The memloc module of its weights."""
         return self.source.partition(":")[0]
@@ -241,6 +246,13 @@ def chosen(names: Iterable[str]) -> dict[str, Technique]:
     """Those of `names`, in the registry's order."""
     wanted = {known(name).name for name in names}
     return {name: technique for name, technique in TECHNIQUES.items() if name in wanted}
+
+
+def papers(names: Iterable[str]) -> list[str]:
+    """Those of `names` that the paper has; all of them, where it has none."""
+    given = list(dict.fromkeys(names))
+    paper = [name for name in given if name in TECHNIQUES and TECHNIQUES[name].paper]
+    return paper or given
 
 
 def modules() -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from memloc.localise.weights import mean_mcog, mean_weights, window_weights
+from memloc.localise.weights import mean_mcog, mean_weights, whole_window, window_weights
 from memloc.store.tables import COLUMNS as TABLES
 from memloc.store.tables import read_tsv, write_tsv
 
@@ -38,7 +38,7 @@ def summarise_components(
         what = "/".join(key)
         by_seed = {seed: window_weights(table) for seed, table in tables.items()}
         weights.append(mean_weights(by_seed, what).assign(**named))
-        whole = [table.loc[(table["end"] - table["start"]).idxmax()] for table in tables.values()]
+        whole = [whole_window(table) for table in tables.values()]
         errors = {
             "error_all": sum(row["noisy_error"] for row in whole) / len(whole),
             "clean_error": sum(t["clean_error"].mean() for t in tables.values()) / len(tables),

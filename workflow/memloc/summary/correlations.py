@@ -1,99 +1,73 @@
 """summary/correlations.tsv: every rank correlation of the study, with the paper's beside it.
 
-Those between techniques and between models (Figures 8 and 9) are made here, those of depth with
-generalisation and others in `memloc.summary.depth`. Each pairs the values that a and b give for the
-same task, the same model (or technique) and, of layer weights, the same layer. Holm's adjustment is
-made within a family of tests, which is what one table or panel shows together: column `family`.
+Its rows come from `memloc.summary.agreement` (between techniques and between models), `depth` (with
+generalisation, between events) and `appendices`. Techniques that found nothing in a task and model
+are left out; where that leaves out any, rows whose column `included` is "all" have the paper's
+inclusive figures beside, without a test. Holm's adjustment is made within a family of tests, which
+is what one table or panel shows together: column `family`.
 """
 
-from collections.abc import Iterable
-from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from memloc.seeds import derive
 from memloc.store.tables import read_tsv, write_tsv
-from memloc.study.published import RETRAINING_MODELS
-from memloc.summary.depth import depth_rows, main_tasks
-from memloc.summary.spearman import correlate, holm
+from memloc.summary.agreement import agreement
+from memloc.summary.appendices import binarised_rows, larger_models
+from memloc.summary.depth import PARTIAL, commonest, depth_rows, depths, main_tasks
+from memloc.summary.spearman import holm
 
 COLUMNS = [
-    "family", "measure", "level", "a", "b", "rho", "p", "p_holm", "ci_low", "ci_high", "n",
-    "mean_difference", "mean_absolute_difference", "paper_rho", "paper_mean_difference",
+    "family", "measure", "level", "a", "b", "included", "rho", "ci_low", "ci_high", "n", "p",
+    "p_holm", "claim", "decided", "rho_pooled", "n_pairs", "mean_difference",
+    "mean_absolute_difference", "paper_rho", "paper_mean_difference",
     "paper_mean_absolute_difference", "note",
 ]  # fmt: skip
+FOUND, ALL = "found", "all"  # what `included` says: techniques that found something, or all
+UNTESTED = {
+    "family": "", "p": np.nan, "ci_low": np.nan, "ci_high": np.nan, "claim": "none", "decided": "",
+}  # fmt: skip
 
 
-def min_max(values: pd.Series) -> pd.Series:
-    """A Series scaled to 0..1; a constant one becomes 0."""
-    low, high = values.min(), values.max()
-    return (values - low) / (high - low) if high > low else values * 0.0
+def found_alone(weights: pd.DataFrame, mcog: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both frames without the tasks and models in which a technique found nothing."""
+    keys = ["task", "model", "technique"]
+    kept = mcog[mcog["found"].eq("yes")]
+    return weights.merge(kept[keys], on=keys), kept
 
 
-def compare_pairs(
-    frame: pd.DataFrame,
-    value: str,
-    by: str,
-    keys: list[str],
+def all_rows(
+    weights: pd.DataFrame,
+    mcog: pd.DataFrame,
+    events: pd.DataFrame | None,
+    generalisation: pd.DataFrame | None,
     seed: int,
-    measure: str,
-    level: str,
-) -> list[dict]:
-    """Rows for every pair of the entries of column `by`, joined on `keys` (task among them)."""
-    rows = []
-    entries = list(dict.fromkeys(frame[by]))
-    for a, b in combinations(entries, 2):
-        left, right = (
-            frame.loc[frame[by] == name, [*keys, value]].rename(columns={value: new})
-            for name, new in ((a, "x"), (b, "y"))
-        )
-        found = correlate(left.merge(right, on=keys), derive(seed, measure, level, a, b))
-        rows.append(
-            {"family": f"{measure}:{level}", "measure": measure, "level": level, "a": a, "b": b}
-            | found
-        )
-    return rows
+) -> pd.DataFrame:
+    """Rows of agreement, of depth and of the appendices.
 
-
-def mean_of_pairs(rows: Iterable[dict], level: str) -> list[dict]:
-    """The mean of pairwise rhos as a row of its own: the paper gives it for retraining (4.1)."""
-    values = [row["rho"] for row in rows if not np.isnan(row["rho"])]
-    if not values:
-        return []
-    row = {"measure": "mcog", "level": level, "a": "mean", "b": "all pairs", "n": len(values)}
-    paper = {"paper_rho": RETRAINING_MODELS} if level == "model:retraining" else {}
-    note = f"mean of {len(values)} pairwise rho, no test"
-    return [row | paper | {"family": "", "rho": float(np.mean(values)), "note": note}]
-
-
-def agreement(weights: pd.DataFrame, mcog: pd.DataFrame, seed: int) -> list[dict]:
-    """Rows between techniques and between models.
-
-    Level "technique" compares techniques over tasks and models. Level "model" compares models over
-    tasks and techniques, with each technique's weights scaled to 0..1, since units differ between
-    techniques. Level "model:NAME" compares models on M-CoG within the technique NAME; the paper's
-    0.85 is the mean of these for retraining. Layer weights of models with different numbers of
-    layers aren't compared.
+    Binarised tasks enter nothing but their comparison with the tasks they come from.
     """
-    rows = []
-    scaled = weights.assign(scaled=weights.groupby("technique")["weight"].transform(min_max))
-    rows += compare_pairs(mcog, "mcog", "technique", ["task", "model"], seed, "mcog", "technique")
-    rows += compare_pairs(mcog, "mcog", "model", ["task", "technique"], seed, "mcog", "model")
-    keys = ["task", "model", "layer"]
-    rows += compare_pairs(weights, "weight", "technique", keys, seed, "layer_weights", "technique")
-    keys = ["task", "technique", "layer"]
-    depth = weights.groupby("model")["layer"].max()
-    same_depth = [scaled[scaled["model"].map(depth) == d] for d in sorted(depth.unique())]
-    for part in same_depth:
-        rows += compare_pairs(part, "scaled", "model", keys, seed, "layer_weights", "model")
-    for name in dict.fromkeys(mcog["technique"]):
-        level = f"model:{name}"
-        part = mcog[mcog["technique"] == name]
-        found = compare_pairs(part, "mcog", "model", ["task"], seed, "mcog", level)
-        rows += found + mean_of_pairs(found, level)
-    return rows
+    tasks = main_tasks(mcog["task"])
+    main = {"weights": weights, "mcog": mcog}
+    main = {name: frame[frame["task"].isin(tasks)] for name, frame in main.items()}
+    rows = agreement(**main, seed=seed)
+    found = depths(mcog, events)
+    layers = weights.groupby("model", sort=False)["layer"].max()
+    peers, whole = commonest(layers), found[found.index.isin(tasks, level="task")]
+    rows += depth_rows(whole, peers, generalisation, seed)
+    rows += larger_models(whole, layers, peers, seed)
+    return pd.DataFrame(rows + binarised_rows(found, seed))
+
+
+def changed(inclusive: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The inclusive rows whose figures differ from those of `table`, as effects alone."""
+    keys, figures = ["measure", "level", "a", "b"], ["rho", "rho_pooled", "n_pairs"]
+    shown = inclusive[inclusive["measure"] != PARTIAL]
+    ours = table.set_index(keys)[figures].reindex(pd.MultiIndex.from_frame(shown[keys]))
+    same = np.isclose(shown[figures].astype(float), ours.astype(float), equal_nan=True).all(axis=1)
+    return shown[~same].assign(included=ALL, **UNTESTED)
 
 
 def correlations(
@@ -103,21 +77,20 @@ def correlations(
     events: pd.DataFrame | None = None,
     generalisation: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The correlations table of the summary's frames; events and generalisation may be missing.
-
-    Binarised variants of tasks enter nothing but their comparison with the tasks they come from.
-    """
-    tasks = main_tasks(mcog["task"])
-    main = {"weights": weights, "mcog": mcog}
-    main = {name: frame[frame["task"].isin(tasks)] for name, frame in main.items()}
-    rows = agreement(**main, seed=seed)
-    rows += depth_rows(weights, mcog, events, generalisation, seed)
-    table = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    """The correlations table of the summary's frames; events and generalisation may be missing."""
+    others: Any = events, generalisation, seed
+    table = all_rows(*found_alone(weights, mcog), *others).assign(included=FOUND)
+    if mcog["found"].ne("yes").any():
+        table = pd.concat(
+            [table, changed(all_rows(weights, mcog, *others), table)], ignore_index=True
+        )
+    table = table.reindex(columns=COLUMNS)
     for family, part in table.groupby("family"):
         if family:
             table.loc[part.index, "p_holm"] = holm(part["p"])
+    words = {name: table[name].fillna("") for name in ("claim", "decided", "note")}
     numbers = [name for name in COLUMNS if "difference" in name or "rho" in name or name[0] == "p"]
-    return table.astype(dict.fromkeys(numbers, float))
+    return table.assign(**words).astype(dict.fromkeys(numbers, float))
 
 
 def write_correlations(

@@ -1,11 +1,13 @@
-"""Correlations of the depth of memorisation: with generalisation, between events, across models.
+"""Correlations of the depth of memorisation: with generalisation (Table 2), and between events.
 
-Table 2, the events of section 5, a larger model (Appendix B) and binarised tasks (Appendix C).
 Frames are the summary's mcog, layer_weights, events and generalisation; what a study lacks gives no
 rows. An event that never happened has no depth (nan): its pair is left out, and the note says so.
+Each correlation is over tasks, within each model where there are several.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,10 @@ BINARY = "-binary"
 KEYS = ["task", "model"]
 CENTROID_EVENTS = ("crossing", "initiation")
 GENERALISATION = ("score", "validation_scaled")
-POOLED, OTHERS = "all", "mean of others"
+BASELINES = ("score_above_prior", "validation_above_majority")  # beyond the paper
+HELD = ("n_classes", "balance")  # what Table 2 holds fixed once more
+PARTIAL = "generalisation-partial"
+POOLED = "all"
 
 
 def main_tasks(tasks: Iterable[str]) -> list[str]:
@@ -34,15 +39,27 @@ def depths(mcog: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
     "mcog" is the mean over the paper's techniques that were run, "mcog:NAME" a technique's own.
     """
     paper = [name for name, technique in TECHNIQUES.items() if technique.paper]
+    techniques = mcog["technique"].unique()
     wide = mcog.pivot(index=KEYS, columns="technique", values="mcog")
     found = wide.rename(columns=lambda name: f"mcog:{name}")
-    found.insert(0, "mcog", wide[[n for n in paper if n in wide]].mean(axis=1, skipna=False))
+    found.insert(0, "mcog", levelled_mean(wide[[n for n in paper if n in techniques]]))
     if events is not None and len(events):
         trained = events[events["source"].isin(["trained", "none"])]
         layers = trained.assign(layer=pd.to_numeric(trained["layer"], errors="coerce"))
         found = found.join(layers.pivot(index=KEYS, columns="event", values="layer"), how="outer")
     pairs = pd.MultiIndex.from_frame(mcog[KEYS].drop_duplicates())
     return found.reindex(pairs.append(found.index.difference(pairs)))
+
+
+def levelled_mean(wide: pd.DataFrame) -> pd.Series:
+    """Mean over columns (techniques) of a frame indexed by task and model.
+
+    Techniques differ in level. Where some are missing for a task, the others' distances from their
+    own means over the model's tasks stand for them, so that no task moves for lack of a technique.
+    """
+    means = wide.groupby(level="model").transform("mean")
+    moved = (wide - means).mean(axis=1) + means.mean(axis=1)
+    return wide.mean(axis=1).where(wide.notna().all(axis=1), moved)
 
 
 def commonest(layers: pd.Series) -> list[str]:
@@ -61,12 +78,16 @@ def depth_row(
     a: str,
     b: str,
     paper: float = np.nan,
+    held: Sequence[str] = (),
 ) -> dict:
-    """A row of correlations.tsv from two columns of a frame indexed by task (and model)."""
-    tasks = frame.index.get_level_values("task")
-    pairs = pd.DataFrame({"x": frame[x].to_numpy(), "y": frame[y].to_numpy(), "task": tasks})
-    found = correlate(pairs, derive(seed, measure, level, a, b))
-    lost = len(pairs) - found["n"]
+    """A row of correlations.tsv from two columns of a frame indexed by task (and model).
+
+    `held`: columns that are held fixed, constant in a task.
+    """
+    pairs = frame.reset_index().rename(columns={"model": "stratum"})
+    pairs = pairs.assign(x=frame[x].to_numpy(), y=frame[y].to_numpy())
+    found = correlate(pairs, derive(seed, measure, level, a, b), held)
+    lost = len(pairs) - found["n_pairs"]
     notes = [found["note"], f"{lost} left out: no value" if lost else ""]
     where = {"family": measure, "measure": measure, "level": level, "a": a, "b": b}
     return where | found | {"paper_rho": paper, "note": "; ".join(filter(None, notes))}
@@ -79,20 +100,33 @@ def pooled_and_each(frame: pd.DataFrame, peers: list[str]) -> dict[str, pd.DataF
 
 
 def with_generalisation(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dict]:
-    """Table 2, depth against generalisation: of the models `peers` together, and of each model."""
+    """Table 2, depth against generalisation: of the models `peers` together, and of each model.
+
+    Beside it, against the scores of other baselines, and with classes and balance held fixed.
+    """
     rows = []
     names = [n for n in ("crossing", "probing-memorisation") if n in frame]  # as in the paper
     names += [n for n in frame if n.startswith("mcog")]
-    parts = pooled_and_each(frame, peers)
-    for level, part in parts.items():
-        for depth in names:
-            for target in GENERALISATION:
-                family = "generalisation-technique" if ":" in depth else "generalisation"
-                facts = dict(measure="generalisation", level=level, a=depth, b=target)
-                paper = published.table_2(depth, target, level)
-                rows.append(depth_row(part, depth, target, seed, **facts, paper=paper)
-                            | {"family": family})  # fmt: skip
+    for level, part in pooled_and_each(frame, peers).items():
+        for depth, target in product(names, (*GENERALISATION, *BASELINES)):
+            facts: Any = dict(level=level, a=depth, b=target)
+            paper = published.table_2(depth, target, level)
+            row = depth_row(
+                part, depth, target, seed, measure="generalisation", paper=paper, **facts
+            )
+            rows.append(row | {"family": _family(depth, target)})
+            if ":" not in depth and target in GENERALISATION:
+                rows.append(
+                    depth_row(part, depth, target, seed, measure=PARTIAL, held=HELD, **facts)
+                )
     return rows
+
+
+def _family(depth: str, target: str) -> str:
+    """The table that a correlation of depth with generalisation stands in."""
+    if target in BASELINES:
+        return "generalisation-baselines"
+    return "generalisation-technique" if ":" in depth else "generalisation"
 
 
 def between_events(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dict]:
@@ -108,76 +142,12 @@ def between_events(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dic
     return rows
 
 
-def larger_models(
-    frame: pd.DataFrame, layers: pd.Series, peers: list[str], seed: int
-) -> list[dict]:
-    """Models with more layers than `peers`, against each of these and against their mean."""
-    rows = []
-    quantities = [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]
-    deepest = layers[peers].max() if peers else 0
-    for large in [m for m in layers.index if layers[m] > deepest]:
-        for name in quantities:
-            wide = frame[name].unstack("model")
-            wide[OTHERS] = wide[peers].mean(axis=1, skipna=False)
-            for other in [*peers, OTHERS]:
-                paper = published.LARGER.get((name, other), np.nan)
-                facts = dict(measure="larger", level=name, a=large, b=other)
-                paper = paper if large == "opt-1.3b" else np.nan
-                rows.append(depth_row(wide, large, other, seed, **facts, paper=paper))
-    return rows
-
-
-def binarised_rows(frame: pd.DataFrame, seed: int) -> list[dict]:
-    """Multi-class tasks against their binarised variants, with mean differences.
-
-    M-CoGs pair every task and model, events the tasks' means over models, as in the paper.
-    """
-    rows = []
-    tasks = frame.index.get_level_values("task")
-    pairs = [t for t in dict.fromkeys(tasks) if f"{t}{BINARY}" in set(tasks)]
-    for name in [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]:
-        column = frame[[name]].rename(columns={name: "whole"})
-        halves = column[tasks.str.endswith(BINARY)].rename(
-            index=lambda task: task.removesuffix(BINARY), level="task"
-        )
-        both = column.loc[column.index.isin(pairs, level="task")].join(
-            halves.rename(columns={"whole": "two"}), how="inner"
-        )
-        if name in CENTROID_EVENTS:
-            both = both.groupby(level="task", sort=False).mean()
-        if both.empty:
-            continue
-        change = (both["two"] - both["whole"]).dropna()
-        rho, mean, absolute = published.BINARISED.get(name, (np.nan, None, None))
-        facts = dict(measure="binarised", level=name, a="multi-class", b="binarised")
-        rows.append(
-            depth_row(both, "whole", "two", seed, **facts, paper=rho)
-            | {
-                "mean_difference": change.mean(),
-                "mean_absolute_difference": change.abs().mean(),
-                "paper_mean_difference": mean,
-                "paper_mean_absolute_difference": absolute,
-            }
-        )
-    return rows
-
-
 def depth_rows(
-    weights: pd.DataFrame,
-    mcog: pd.DataFrame,
-    events: pd.DataFrame | None,
-    generalisation: pd.DataFrame | None,
-    seed: int,
+    found: pd.DataFrame, peers: list[str], generalisation: pd.DataFrame | None, seed: int
 ) -> list[dict]:
-    """All rows of this module, of the summary's frames (None: not run)."""
-    found = depths(mcog, events)
-    layers = weights.groupby("model", sort=False)["layer"].max()
-    peers = commonest(layers)
-    main = found[found.index.isin(main_tasks(mcog["task"]), level="task")]
+    """Rows of Table 2 (None: not run) and of events, from the `depths` of the main tasks."""
     rows = []
     if generalisation is not None and len(generalisation):
-        target = generalisation.set_index(KEYS)[list(GENERALISATION)]
-        rows += with_generalisation(main.join(target), peers, seed)
-    rows += between_events(main, peers, seed)
-    rows += larger_models(main, layers, peers, seed)
-    return rows + binarised_rows(found, seed)
+        target = generalisation.set_index(KEYS)[[*GENERALISATION, *BASELINES, *HELD]]
+        rows += with_generalisation(found.join(target), peers, seed)
+    return rows + between_events(found, peers, seed)

@@ -5,24 +5,31 @@ end of training), summarised as they are for finished models. Layers are 1..L.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from memloc.explain.centroids import EVENT_COLUMNS
 from memloc.explain.events import COLUMNS as EVENT_SUMMARY
 from memloc.explain.events import SOURCES, summarise_events
+from memloc.localise.found import Outcome, nothing_found
 from memloc.localise.weights import mean_mcog
 from memloc.store.tables import COLUMNS as TABLES
 from memloc.store.tables import read_tsv, write_tsv
 from memloc.study.techniques import TECHNIQUES, Technique
+from memloc.summary.runs import outcomes
+from memloc.summary.training import COLUMNS as TRAINING
 
-COLUMNS = ["task", "model", "epoch", "measure", "name", "value", "sd", "n", "n_none"]
+COLUMNS = ["task", "model", "epoch", "measure", "name", "value", "sd", "n", "n_none", "reason"]
 MCOG, EVENT, ACCURACY = "mcog", "event", "accuracy"
 ACCURACIES = ("noisy_accuracy", "clean_accuracy", "validation_accuracy")
 # What a table is of (task, model, seed and, where it has them, epoch and name), and the table.
 RunTable = tuple[Mapping[str, Any], pd.DataFrame]
+RunKey = tuple[str, str, int]  # task, model, seed
+Ends = Mapping[RunKey, Outcome]
 
 
 def _groups(entries: Iterable[RunTable], *keys: str) -> dict[tuple, dict[int, pd.DataFrame]]:
@@ -33,18 +40,41 @@ def _groups(entries: Iterable[RunTable], *keys: str) -> dict[tuple, dict[int, pd
     return groups
 
 
+def outcomes_at(
+    epoch: int, runs: Iterable[RunKey], histories: Iterable[RunTable], ends: Ends
+) -> dict[int, Outcome]:
+    """How far training had gone after an epoch, by seed of the runs of one task and model."""
+    wanted, found = set(runs), {}
+    for facts, history in histories:
+        key = facts["task"], facts["model"], facts["seed"]
+        if key in wanted:
+            noisy = history.loc[history["epoch"] == epoch, "noisy_accuracy"].iloc[0]
+            found[key[2]] = replace(ends[key], noisy_accuracy=float(noisy))
+    return found
+
+
 def mcog_rows(
-    entries: Iterable[RunTable], techniques: Mapping[str, Technique] = TECHNIQUES
+    entries: Iterable[RunTable],
+    histories: Sequence[RunTable],
+    ends: Ends,
+    techniques: Mapping[str, Technique] = TECHNIQUES,
 ) -> list[dict]:
-    """M-CoG of the seeds' mean weights by task, model, epoch and technique; n counts seeds."""
+    """M-CoG of the seeds' mean weights by task, model, epoch and technique; n counts seeds.
+
+    Where the technique found nothing yet, there is none, and reason says why.
+    """
     rows = []
     for key, seeds in _groups(entries, "task", "model", "epoch", "name").items():
         task, model, epoch, name = key
         weights = {seed: techniques[name].weights(frame) for seed, frame in seeds.items()}
         found = mean_mcog(weights, f"{task}/{model}, {name}, epoch {epoch}")
+        went = outcomes_at(epoch, [(task, model, s) for s in seeds], histories, ends)
+        reason = nothing_found(techniques[name], seeds, went)
+        numbers = {"value": found["mcog"], "sd": found["sd"]}
         rows.append(
-            dict(task=task, model=model, epoch=epoch, measure=MCOG, name=name)
-            | dict(value=found["mcog"], sd=found["sd"], n=found["n_seeds"], n_none=0)
+            dict(task=task, model=model, epoch=epoch, measure=MCOG, name=name, reason=reason)
+            | (dict.fromkeys(numbers, np.nan) if reason else numbers)
+            | dict(n=found["n_seeds"], n_none=0)
         )
     return rows
 
@@ -60,7 +90,7 @@ def event_rows(entries: Iterable[RunTable]) -> list[dict]:
         found = summarise_events(runs)[EVENT_SUMMARY].rename(
             columns={"event": "name", "layer": "value"}
         )
-        found = found.assign(epoch=epoch, measure=EVENT)
+        found = found.assign(epoch=epoch, measure=EVENT, reason="")
         rows += found.reindex(columns=COLUMNS).to_dict("records")
     return rows
 
@@ -77,24 +107,39 @@ def accuracy_rows(entries: Iterable[RunTable], epochs: Iterable[int]) -> list[di
         for epoch, part in whole[whole["epoch"].isin(wanted)].groupby("epoch"):
             for name in ACCURACIES:
                 rows.append(
-                    dict(task=task, model=model, epoch=int(epoch), measure=ACCURACY, name=name)
+                    dict(
+                        task=task,
+                        model=model,
+                        epoch=int(epoch),
+                        measure=ACCURACY,
+                        name=name,
+                        reason="",
+                    )
                     | dict(value=part[name].mean(), sd=part[name].std(), n=len(part), n_none=0)
                 )
     return rows
 
 
 def progression_table(
-    techniques: Iterable[RunTable], events: Iterable[RunTable], histories: Iterable[RunTable]
+    techniques: Iterable[RunTable],
+    events: Iterable[RunTable],
+    histories: Iterable[RunTable],
+    ends: Ends,
 ) -> pd.DataFrame:
     """The frame of COLUMNS: a row per task, model, epoch and quantity, epochs in order.
 
+    `ends`: how far each run's training went in the end, by task, model and seed.
     Of measure mcog, name is a technique and n counts seeds. Of event, name is a centroid event, n
     counts the seeds and pairs of classes in which it happened and n_none those in which it didn't.
     Of accuracy, n counts seeds.
     """
-    techniques, events = list(techniques), list(events)
+    techniques, events, histories = list(techniques), list(events), list(histories)
     epochs = {facts["epoch"] for facts, _ in (*techniques, *events)}
-    rows = [*mcog_rows(techniques), *event_rows(events), *accuracy_rows(histories, epochs)]
+    rows = [
+        *mcog_rows(techniques, histories, ends),
+        *event_rows(events),
+        *accuracy_rows(histories, epochs),
+    ]
     found = pd.DataFrame(rows, columns=COLUMNS)
     order = {name: i for i, name in enumerate((MCOG, EVENT, ACCURACY))}
     return found.sort_values(
@@ -108,7 +153,7 @@ def write_progression(
     tables: Sequence[str | Path], table_runs: Sequence[Mapping[str, Any]],
     events: Sequence[str | Path], event_runs: Sequence[Mapping[str, Any]],
     histories: Sequence[str | Path], history_runs: Sequence[Mapping[str, Any]],
-    output: str | Path,
+    training: str | Path, output: str | Path,
 ) -> None:  # fmt: skip
     """Write summary/progression.tsv; each list of runs says what the tables of its paths are of."""
     techniques = [
@@ -122,4 +167,5 @@ def write_progression(
         (run, read_tsv(path, TABLES["history"]))
         for path, run in zip(histories, history_runs, strict=True)
     ]
-    write_tsv(progression_table(techniques, crossings, trained), output, COLUMNS)
+    ends = outcomes(read_tsv(training, TRAINING))
+    write_tsv(progression_table(techniques, crossings, trained, ends), output, COLUMNS)

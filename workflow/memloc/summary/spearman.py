@@ -1,76 +1,184 @@
-"""Spearman's rank correlation with n, p and a bootstrap interval over tasks; Holm's adjustment.
+"""Spearman's rank correlation with the task as the unit: effect, permutation p, interval, claim.
 
-Intervals resample tasks, since a new study would draw new tasks. p-values treat rows as
-independent, which the layers or models of one task are not: trust the intervals.
+Values of one task (of several models, say) are no independent draws, so that they count once: the
+effect is the mean over models, or other strata, of the correlation over tasks within one. p comes
+from permuting tasks, with all of a task's strata kept together. Quantities of tasks can be held
+fixed: ranks are then replaced by their residuals, which are permuted (Freedman & Lane 1983).
+How often this claims what isn't there: benchmarks/null_claims.py.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-LEAST = 3  # fewer pairs (or tasks, for an interval) give no number
-RESAMPLES = 1000
-CONFIDENCE = 0.95
+LEAST = 3  # tasks; fewer give no number
+CLAIM_LEAST, INTERVAL_LEAST = 5, 6  # tasks, and one more for every quantity that is held fixed
+EXACT = 9  # tasks up to which every permutation is tried
+DRAWS = 9999  # random permutations of more
+LEVEL = 0.05
 TOO_SMALL = "n too small"
+POSITIVE, NEGATIVE, NONE, FEW = "positive", "negative", "none", "too few tasks"
+NUMBERS = ("rho", "p", "ci_low", "ci_high", "rho_pooled")
 
 
-def row_wise_rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman's rho of each row of two arrays (m, n): (m,), nan where a row is constant."""
-    rx = stats.rankdata(x, axis=1)
-    ry = stats.rankdata(y, axis=1)
-    rx, ry = rx - rx.mean(axis=1, keepdims=True), ry - ry.mean(axis=1, keepdims=True)
-    scale = np.sqrt((rx**2).sum(axis=1) * (ry**2).sum(axis=1))
-    products = (rx * ry).sum(axis=1)
-    return np.divide(products, scale, out=np.full(len(products), np.nan), where=scale > 0)
+def grid(pairs: pd.DataFrame, value: str, tasks: Sequence[str]) -> np.ndarray:
+    """A column of a frame of pairs as an array (strata, tasks), nan where a pair is missing."""
+    wide = pairs.pivot(index="stratum", columns="task", values=value)
+    return wide.reindex(columns=tasks).to_numpy(float)
 
 
-def task_interval(
-    x: np.ndarray, y: np.ndarray, tasks: Iterable[str], seed: int, resamples: int = RESAMPLES
-) -> tuple[float, float, int]:
-    """Percentile bootstrap interval of rho over tasks: (low, high, undefined resamples).
+def residual_ranks(values: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Ranks of a vector, less what those of `held` (n, k) explain, of length 1; nan becomes 0.
 
-    `x`, `y`, `tasks` have one entry per pair. Tasks are drawn with replacement, each with all of
-    its pairs; resamples without a rho (constant) are left out and counted. nan below 3 tasks.
+    All 0 where nothing is left: the values are constant or follow from what is held.
     """
-    tasks = np.asarray(tasks)
-    names = sorted(set(tasks))
-    if len(names) < LEAST:
-        return float("nan"), float("nan"), 0
-    members = [np.flatnonzero(tasks == name) for name in names]
-    draws = np.random.default_rng(seed).integers(len(names), size=(resamples, len(names)))
-    if len({len(m) for m in members}) == 1:
-        rows = np.array(members)[draws].reshape(resamples, -1)
-        values = row_wise_rho(x[rows], y[rows])
-    else:  # tasks with different numbers of pairs: resamples differ in length
-        picks = [np.concatenate([members[i] for i in draw]) for draw in draws]
-        values = np.array([row_wise_rho(x[None, p], y[None, p])[0] for p in picks])
-    defined = values[~np.isnan(values)]
-    if not len(defined):
-        return float("nan"), float("nan"), resamples
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return float(low), float(high), resamples - len(defined)
+    known = ~np.isnan(values)
+    found = np.zeros(len(values))
+    if known.sum() < LEAST:
+        return found
+    ranks = stats.rankdata(values[known])
+    design = np.column_stack([np.ones(known.sum()), stats.rankdata(held[known], axis=0)])
+    rest = ranks - design @ np.linalg.lstsq(design, ranks, rcond=None)[0]
+    length = np.linalg.norm(rest)
+    if length > 1e-9 * np.linalg.norm(ranks):
+        found[known] = rest / length
+    return found
 
 
-def correlate(pairs: pd.DataFrame, seed: int) -> dict:
-    """rho, p, ci_low, ci_high, n, note of a frame with columns x, y and task (one row a pair)."""
-    pairs = pairs.dropna(subset=["x", "y"])
-    x, y = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float)
-    result: dict = dict.fromkeys(("rho", "p", "ci_low", "ci_high"), float("nan"))
-    result |= {"n": len(pairs), "note": ""}
-    if len(pairs) < LEAST:
+@cache
+def every_order(n: int) -> np.ndarray:
+    """All orders of n tasks, (n!, n); the first is the one they have."""
+    return np.array(list(permutations(range(n))))
+
+
+def orders_of(n: int, seed: int) -> np.ndarray:
+    """Orders of n tasks to try, the given one first: all of few, random ones of many."""
+    if n <= EXACT:
+        return every_order(n)
+    draws = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
+    return np.concatenate([[np.arange(n)], draws])
+
+
+def permuted_rho(x: np.ndarray, y: np.ndarray, held: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """Mean over strata of rho for every order of the tasks of y: (orders,).
+
+    `x`, `y`: residual ranks (strata, n), from `residual_ranks`; `held`: (n, k).
+    """
+    n = x.shape[1]
+    design = np.column_stack([np.ones(n), stats.rankdata(held, axis=0)])
+    keep = np.eye(n) - design @ np.linalg.pinv(design)
+    total = np.zeros(len(orders))
+    for left, right in zip(x, y, strict=True):
+        rest = right[orders] @ keep if held.size else right[orders]
+        length = np.linalg.norm(rest, axis=1)
+        total += np.divide(rest @ left, length, out=np.zeros(len(orders)), where=length > 1e-9)
+    return total / len(x)
+
+
+def interval(rho: float, n: int, n_held: int = 0, scale: float = 1.0) -> tuple[float, float]:
+    """95 % interval of Spearman's rho of n tasks after Bonett & Wright (2000): (low, high).
+
+    `scale`: how much less a mean over strata spreads than one stratum does. For rho at -1 or 1 it
+    is the interval of half a step away, since n tasks can't tell them apart; nan for fewer than 6
+    tasks and what is held fixed.
+    """
+    if n < INTERVAL_LEAST + n_held:
+        return math.nan, math.nan
+    bound = 1 - 6 / (n**3 - n)
+    inner = float(np.clip(rho, -bound, bound))
+    half = scale * stats.norm.isf(LEVEL / 2) * math.sqrt((1 + inner**2 / 2) / (n - n_held - 3))
+    low, high = (math.tanh(math.atanh(inner) + side * half) for side in (-1, 1))
+    return min(low, rho), max(high, rho)
+
+
+def claimed(rho: float, p: float, low: float, high: float, n: int, n_held: int = 0) -> str:
+    """What may be said: positive, negative, none or "too few tasks".
+
+    Said are only those whose p is below .05 and whose interval, where there is one, leaves out 0.
+    """
+    if n < CLAIM_LEAST + n_held:
+        return FEW
+    if not p < LEVEL or low <= 0 <= high:
+        return NONE
+    return POSITIVE if rho > 0 else NEGATIVE
+
+
+def correlate(pairs: pd.DataFrame, seed: int, held: Sequence[str] = ()) -> dict:
+    """The NUMBERS, n (tasks), n_pairs, claim, decided and note of a frame with a row a pair.
+
+    Columns x, y, task, maybe stratum (a model, say), and those `held` fixed, constant in a task.
+    rho_pooled is that of all pairs as if they were independent, as the paper has it: no p.
+    """
+    pairs = pairs.dropna(subset=["x", "y", *held])
+    pairs = pairs if "stratum" in pairs else pairs.assign(stratum="")
+    tasks = list(dict.fromkeys(pairs["task"]))
+    result: dict = dict.fromkeys(NUMBERS, math.nan)
+    result |= {"n": len(tasks), "n_pairs": len(pairs), "claim": FEW, "decided": "", "note": ""}
+    if len(tasks) < LEAST:
         return result | {"note": TOO_SMALL}
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return result | {"note": "undefined: constant values"}
-    rho, p = stats.spearmanr(x, y)
-    low, high, undefined = task_interval(x, y, pairs["task"].to_numpy(), seed)
-    if np.isnan(low):
-        result["note"] = f"no interval: {pairs['task'].nunique()} tasks"
-    elif undefined:
-        result["note"] = f"{undefined} of {RESAMPLES} resamples undefined"
-    return result | {"rho": float(rho), "p": float(p), "ci_low": low, "ci_high": high}
+    fixed = pairs.groupby("task", sort=False)[list(held)].first().loc[tasks].to_numpy(float)
+    fixed = fixed[:, np.ptp(fixed, axis=0) > 0] if fixed.size else np.empty((len(tasks), 0))
+    x, y = (
+        np.array([residual_ranks(row, fixed) for row in grid(pairs, name, tasks)])
+        for name in ("x", "y")
+    )
+    told = x.any(axis=1) & y.any(axis=1)
+    if not told.any():
+        left = "constant values" + (" once these are held fixed" if len(held) else "")
+        return result | {"claim": NONE, "note": f"undefined: {left}"}
+    return result | _numbers(x[told], y[told], fixed, seed) | {"rho_pooled": pooled(pairs)}
+
+
+def _numbers(x: np.ndarray, y: np.ndarray, held: np.ndarray, seed: int) -> dict:
+    """rho, p, interval, claim and how it was decided, from residual ranks."""
+    n, n_held = held.shape
+    orders = orders_of(n, seed)
+    values = permuted_rho(x, y, held, orders)
+    rho = float(np.clip(values[0], -1, 1))
+    p = float((np.abs(values) >= abs(rho) - 1e-9).mean())
+    scale = min(1.0, float(values.std()) * math.sqrt(n - n_held - 1)) if len(x) > 1 else 1.0
+    low, high = interval(rho, n, n_held, scale)
+    of = f"all {len(orders):,}" if n <= EXACT else f"{len(orders) - 1:,} random"
+    return {
+        "rho": rho, "p": p, "ci_low": low, "ci_high": high,
+        "claim": claimed(rho, p, low, high, n, n_held),
+        "decided": f"{of} orders of {n} tasks",
+        "note": "" if n >= INTERVAL_LEAST + n_held else f"no interval: {n} tasks",
+    }  # fmt: skip
+
+
+def pooled(pairs: pd.DataFrame) -> float:
+    """Spearman's rho of all pairs, of whatever task and stratum; nan where one is constant."""
+    if pairs["x"].nunique() < 2 or pairs["y"].nunique() < 2:
+        return math.nan
+    return float(stats.spearmanr(pairs["x"], pairs["y"]).statistic)
+
+
+def average(pairs: pd.DataFrame) -> dict:
+    """As `correlate`, where the pairs of one task are its layers: no p and no claim.
+
+    rho is the mean over tasks of their own correlation over layers (itself a mean over strata), and
+    the interval a t interval over tasks. Layers follow each other, so that none is tested.
+    """
+    pairs = pairs.dropna(subset=["x", "y"])
+    own = pairs.groupby(["task", "stratum"]).apply(pooled)
+    by_task = own.groupby(level="task").mean().dropna() if len(own) else pd.Series(dtype=float)
+    n = len(by_task)
+    result: dict = dict.fromkeys(NUMBERS, math.nan)
+    result |= {"n": n, "n_pairs": len(pairs), "claim": NONE, "decided": "", "note": ""}
+    if not n:
+        return result | {"note": TOO_SMALL}
+    result |= {"rho": float(by_task.mean()), "rho_pooled": pooled(pairs)}
+    if n < INTERVAL_LEAST:
+        return result | {"note": f"no interval: {n} tasks"}
+    half = stats.t.isf(LEVEL / 2, n - 1) * by_task.std() / math.sqrt(n)
+    ends = {"ci_low": max(-1, result["rho"] - half), "ci_high": min(1, result["rho"] + half)}
+    return result | ends | {"decided": f"t interval over {n} tasks"}
 
 
 def holm(p_values: Iterable[float]) -> np.ndarray:

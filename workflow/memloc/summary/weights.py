@@ -5,66 +5,29 @@ layer weights: windows go through their matrix, other techniques give a weight p
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from memloc.errors import MemlocError
 from memloc.localise.probes.weights import THETA_M2, f1_by_layer
-from memloc.localise.weights import mean_mcog, mean_weights, one_layer_maximum
+from memloc.localise.weights import mean_weights, one_layer_maximum
 from memloc.store.tables import read_tsv, write_tsv
-from memloc.study.techniques import TECHNIQUES, Technique, known, with_options
+from memloc.study.techniques import TECHNIQUES, Technique, with_options
+from memloc.summary import centres
+from memloc.summary.runs import Groups, Run, grouped, read_runs, tables_of
+from memloc.summary.training import COLUMNS as TRAINING
 
 COLUMNS = {
     "layer_weights": [
         "task", "model", "technique", "layer", "weight", "sd", "weight_raw", "sd_raw", "n_seeds",
     ],
-    "mcog": ["task", "model", "technique", "mcog", "sd", "n_seeds", "n_zero"],
+    "mcog": centres.COLUMNS,
     "one_layer": ["task", "model", "technique", "layer", "error", "sd", "error_raw", "n_seeds"],
     "probe_f1": ["task", "model", "layer", "f1", "sd", "f1_random", "n_seeds"],
     "label_f1": ["task", "model", "labels", "examples", "layer", "f1", "sd", "n_seeds"],
 }  # fmt: skip
 LABEL_PROBES = (("perturbed", "noisy"), ("original", "noisy"), ("original", "clean"))  # Figure 14
-Groups = dict[tuple[str, str, str], dict[int, pd.DataFrame]]  # by task, model, technique; by seed
-
-
-@dataclass(frozen=True)
-class Run:
-    """One seed's table of one technique for one task and model."""
-
-    technique: str
-    task: str
-    model: str
-    seed: int
-    frame: pd.DataFrame
-
-
-def read_runs(
-    paths: Iterable[str | Path],
-    runs: Iterable[Mapping[str, Any]],
-    techniques: Mapping[str, Technique] = TECHNIQUES,
-) -> list[Run]:
-    """Runs from their files: `runs` says technique, task, model, seed of each path, in order."""
-    found = []
-    for path, run in zip(paths, runs, strict=True):
-        frame = read_tsv(path, known(run["technique"], techniques).columns)
-        found.append(Run(run["technique"], run["task"], run["model"], run["seed"], frame))
-    return found
-
-
-def grouped(runs: Iterable[Run]) -> Groups:
-    """Runs by what they are of, in order of appearance; MemlocError for two of one seed."""
-    groups: Groups = {}
-    for run in runs:
-        seeds = groups.setdefault((run.task, run.model, run.technique), {})
-        if run.seed in seeds:
-            raise MemlocError(
-                f"{run.task}/{run.model}: two {run.technique} tables of seed {run.seed}."
-            )
-        seeds[run.seed] = run.frame
-    return groups
 
 
 def noise_f1(table: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +43,7 @@ def noise_probe_f1(groups: Groups) -> pd.DataFrame:
     for (task, model, name), seeds in groups.items():
         if name != "probing":
             continue
-        layers = pd.concat([noise_f1(frame) for frame in seeds.values()]).groupby("layer")
+        layers = pd.concat([noise_f1(run.frame) for run in seeds.values()]).groupby("layer")
         mean = layers.mean().assign(sd=layers["f1"].std(), n_seeds=layers.size())
         frames.append(mean.reset_index().assign(task=task, model=model))
     found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -95,7 +58,8 @@ def label_probe_f1(groups: Groups) -> pd.DataFrame:
     frames = []
     for (task, model, name), seeds in groups.items():
         for labels, examples in LABEL_PROBES if name == "probing" else ():
-            found = pd.concat([f1_by_layer(frame, labels, examples) for frame in seeds.values()])
+            of_seeds = [f1_by_layer(run.frame, labels, examples) for run in seeds.values()]
+            found = pd.concat(of_seeds)
             layers = found.groupby(level="layer")
             mean = pd.DataFrame({"f1": layers.mean(), "sd": layers.std(), "n_seeds": layers.size()})
             facts = dict(task=task, model=model, labels=labels, examples=examples)
@@ -109,16 +73,18 @@ def summarise_runs(
 ) -> dict[str, pd.DataFrame]:
     """Frames layer_weights, mcog, one_layer (of windows), probe_f1 and label_f1 of all runs."""
     groups = grouped(runs)
+    n_tasks = len({task for task, *_ in groups})
     by_layer: list[pd.DataFrame] = []
     rows: dict[str, list] = {"mcog": [], "one_layer": []}
     for (task, model, name), seeds in groups.items():
         key = {"task": task, "model": model, "technique": name}
         what = f"{task}/{model}, {name}"
-        weights = {seed: techniques[name].weights(frame) for seed, frame in seeds.items()}
+        technique, tables = techniques[name], tables_of(seeds)
+        weights = {seed: technique.weights(frame) for seed, frame in tables.items()}
         by_layer.append(mean_weights(weights, what).assign(**key))
-        rows["mcog"].append(key | mean_mcog(weights, what))
-        if techniques[name].windows:
-            rows["one_layer"].append(key | one_layer_maximum(list(seeds.values())))
+        rows["mcog"].append(key | centres.centre_row(technique, seeds, weights, n_tasks, what))
+        if technique.windows:
+            rows["one_layer"].append(key | one_layer_maximum(list(tables.values())))
     frames = {
         "layer_weights": pd.concat(by_layer, ignore_index=True) if by_layer else pd.DataFrame(),
         "mcog": pd.DataFrame(rows["mcog"]),
@@ -133,14 +99,17 @@ def summarise_weights(
     paths: Iterable[str | Path],
     runs: Iterable[Mapping[str, Any]],
     outputs: Mapping[str, str],
+    training: str | Path,
+    examples: Iterable[str | Path] = (),
     techniques: Mapping[str, Technique] = TECHNIQUES,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Read the runs' tables and write those of `outputs` (frames of summarise_runs).
+    """Read the runs' tables (see `read_runs`) and write those of `outputs` (summarise_runs).
 
     `options` maps a technique to keywords of its weights, such as a post-processing variant.
     """
     techniques = with_options(techniques, options or {})
-    frames = summarise_runs(read_runs(paths, runs, techniques), techniques)
+    found = read_runs(paths, runs, read_tsv(training, TRAINING), examples, techniques)
+    frames = summarise_runs(found, techniques)
     for name, path in outputs.items():
         write_tsv(frames[name], path, COLUMNS[name])

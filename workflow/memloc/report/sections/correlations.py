@@ -9,21 +9,32 @@ from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import pictures
 from memloc.report.tables import absent, renamed, table
 from memloc.study.techniques import TECHNIQUES
+from memloc.summary.correlations import ALL, FOUND
+from memloc.summary.depth import PARTIAL
 
 INTRO = (
-    "Spearman's ρ with n, p, Holm's adjustment of p within its family of tests, and a 95 % "
-    "interval from resampling tasks. The p-values take rows as independent, which layers or models "
-    "of one task are not: trust the intervals. With fewer than three pairs there is no number. "
-    "Columns headed “the paper's” are numbers that Dankers & Titov (2024) report for the same "
-    "quantity."
+    "Spearman's ρ over tasks, the mean over models where there are several, with n tasks, a 95 % "
+    "interval and p from permuting tasks, the models of a task kept together; Holm's adjustment is "
+    "within its family of tests. Fewer than six tasks give no interval, fewer than five no claim, "
+    "fewer than three no number. ρ of all rows is as the paper has it: rows of one task aren't "
+    "independent, so that it has no p. Techniques that found nothing in a task and model are left "
+    "out; the paper's way, with all of them, is in a table of its own. Columns headed “the "
+    "paper's” are numbers that Dankers & Titov (2024) report for the same quantity."
 )
 WORDS = {
     "mcog": "M-CoG", "all": "all models", "score": "generalisation score",
     "validation_scaled": "validation score", "probing-memorisation": "probes: mem. » gen.",
     "probing-initiation": "probes: 90 %", "technique": "between techniques",
     "model": "between models", "layer_weights": "layer weights",
+    "score_above_prior": "score above label shares",
+    "validation_above_majority": "validation above the commonest label",
+    "generalisation": "depth and generalisation", "larger": "a larger model",
+    "binarised": "binarised tasks",
 }  # fmt: skip
-NUMBERS = ["rho", "paper_rho", "ci_low", "ci_high", "n", "p", "p_holm"]
+NUMBERS = [
+    "rho", "paper_rho", "ci_low", "ci_high", "n", "p", "p_holm", "claim", "decided", "rho_pooled",
+    "n_pairs",
+]  # fmt: skip
 DIFFERENCES = [
     "mean_difference", "paper_mean_difference", "mean_absolute_difference",
     "paper_mean_absolute_difference",
@@ -47,18 +58,19 @@ def _table(
     chosen: Callable[[pd.DataFrame], pd.Series],
     *,
     keys: Sequence[str] = ("level", "a", "b"),
+    included: str = FOUND,
     more: Sequence[str] = (),
     **options: Any,
 ) -> Table | Absent | None:
     """The chosen rows of correlations.tsv as a table; None if there are none."""
     frame = content.read("correlations")
-    frame = frame[chosen(frame)]
+    frame = frame[chosen(frame) & frame["included"].eq(included)]
     if frame.empty:
         return None
     frame = frame[[*keys, *NUMBERS, *more, "note"]].copy()
     for key in keys:
         frame[key] = [_worded(content, name) for name in frame[key]]
-    frame = frame.dropna(axis="columns", how="all")
+    frame = frame.dropna(axis="columns", how="all").rename(columns={"n": "n tasks"})
     return renamed(table(content, "correlations", title, frame=frame, **options), id)
 
 
@@ -68,6 +80,12 @@ def _depth(content: Content) -> Part:
         _table(content, "correlations-depth", "Table 2: depth against generalisation",
                lambda f: f["family"] == "generalisation",
                note="M-CoG is the mean over the paper's techniques that were run"),
+        _table(content, "correlations-depth-partial",
+               "The same with the number of classes and their balance held fixed",
+               lambda f: f["measure"] == PARTIAL),
+        _table(content, "correlations-depth-baselines",
+               "Depth against scores above what labels' shares and the commonest label reach",
+               lambda f: f["family"] == "generalisation-baselines", folded=True),
         _table(content, "correlations-depth-technique", "The same by technique",
                lambda f: f["family"] == "generalisation-technique", folded=True),
     ]  # fmt: skip
@@ -99,8 +117,17 @@ def _agreement(content: Content) -> Part:
         "Techniques and models",
         "Do techniques, and models, order tasks and layers alike?",
         figures=pictures(content, "correlations"),
-        tables=[found] if found else [],
+        tables=[table for table in (found, _inclusive(content)) if table],
     )
+
+
+def _inclusive(content: Content) -> Table | Absent | None:
+    """The paper's figures, techniques that found nothing included; None where all found some."""
+    return _table(
+        content, "correlations-inclusive", "With techniques that found nothing, as the paper",
+        lambda f: f["included"] == ALL, keys=("measure", "level", "a", "b"), included=ALL,
+        folded=True,
+    )  # fmt: skip
 
 
 def _appendices(content: Content) -> list[Part]:

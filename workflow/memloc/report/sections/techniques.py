@@ -12,16 +12,19 @@ from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, cell, table, worded
 from memloc.study.techniques import TECHNIQUES
 
-ABOVE_RANDOM = 0.05  # probes find noise if their best F1 exceeds random guesses' by more than this
 UNDEFINED = (
     "{count} M-CoG(s) rest on fewer seeds than the others (rows marked). A seed is left out where "
     "its weights are undefined: modifying all layers changed no noisy prediction, so there is "
     "nothing to normalise by. A seed whose weights are all 0 enters the mean without moving it, "
     "and has no centre of its own. The raw errors are in the tables."
 )
-NO_NOISE = (
-    "{named}: probes find no noise here: their layer weights and M-CoG say little (the best "
-    "layer's F1 is not more than {margin} above that of random guesses)."
+NOTHING = "{technique} found nothing in {named}: {reason}."
+FEW = 4  # up to so many tasks and models are named one by one
+OVERVIEW = (
+    "Brackets: 95 % interval from resampling noisy examples, seeds or both; of a technique of "
+    "windows, M-CoG can only lie within the attainable range, whatever a model does. Rescaled "
+    "M-CoG, in the file, stretches that range to 1 to L. “Nothing found” marks what doesn't count "
+    "in answers, averages and correlations."
 )
 COMPONENTS_TITLE = "Attention and feed-forward blocks swapped apart"
 COMPONENTS_MCOG = (
@@ -44,7 +47,7 @@ def _matrices(content: Content) -> list[Part]:
 
 def mcog_overview(content: Content) -> Table | Absent:
     """mcog.tsv with a row per task and model and a column per technique, to compare at a glance."""
-    title = "M-CoG by technique, layers 1 to L: mean ± standard deviation over seeds"
+    title = "M-CoG by technique, layers 1 to L: mean ± standard deviation over seeds, [interval]"
     low = _incomplete(content)
     if low is None:
         return absent(content, "mcog", title)
@@ -53,14 +56,26 @@ def mcog_overview(content: Content) -> Table | Absent:
     names = [n for n in TECHNIQUES if n in found] + sorted(found - set(TECHNIQUES))
     labels = [TECHNIQUES[n].label if n in TECHNIQUES else n for n in names]
     heads = [{"title": t, "number": False} for t in ("task", "model")]
-    heads += [{"title": label, "number": True} for label in labels]
+    heads += [
+        {"title": f"{label}{_reach(frame, name)}", "number": True}
+        for name, label in zip(names, labels, strict=True)
+    ]
     rows = []
     for key, group in frame.groupby(["task", "model"], sort=False):
         by = {row["technique"]: row for row in group.to_dict("records")}
         cells = [cell(content, c, name) for c, name in zip(("task", "model"), key, strict=True)]
         cells += [_mcog_cell(by.get(name), low) for name in names]
-        rows.append({"cells": cells, "low": any(map(low, by.values()))})
-    return worded(content, "mcog", title, heads, rows)
+        nothing = any(row["found"] == "no" for row in by.values())
+        rows.append({"cells": cells, "low": nothing or any(map(low, by.values()))})
+    return worded(content, "mcog", title, heads, rows, OVERVIEW)
+
+
+def _reach(frame: pd.DataFrame, technique: str) -> str:
+    """The attainable range of a technique's M-CoG, for a heading; none where it is all layers."""
+    ranges = frame.loc[frame["technique"] == technique, ["attainable_low", "attainable_high"]]
+    told = [f"{low:.2f} to {high:.2f}" for low, high in ranges.drop_duplicates().to_numpy()
+            if low > 1]  # fmt: skip
+    return f" (attainable {' or '.join(told)})" if told else ""
 
 
 def _mcog_cell(row: Mapping[str, Any] | None, low: Callable[[Mapping[str, Any]], bool]) -> Cell:
@@ -68,6 +83,10 @@ def _mcog_cell(row: Mapping[str, Any] | None, low: Callable[[Mapping[str, Any]],
     if row is None or pd.isna(row["mcog"]):
         return {"text": "–", "value": "nan", "number": True}
     text = f"{row['mcog']:.2f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.2f}")
+    if not pd.isna(row["ci_low"]):
+        text += f" [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+    if row["found"] == "no":
+        text += " (nothing found)"
     if low(row):
         seeds = row["n_seeds"] - row["n_zero"]
         text += f" ({seeds} seed{'' if seeds == 1 else 's'})"
@@ -90,23 +109,20 @@ def _probes(content: Content) -> list[Part]:
     ]
 
 
-def weak_probes(content: Content) -> list[tuple[str, str]]:
-    """The (task, model) whose noise probes did no better than guessing, in the page's order."""
-    if not content.has("probe_f1"):
+def nothing_found(content: Content) -> list[str]:
+    """A sentence for each technique and reason, naming the tasks and models in which it failed."""
+    if not content.has("mcog"):
         return []
-    frame = content.read("probe_f1")
-    frame = frame[frame["layer"] >= 1]
-    best = (frame["f1"] - frame["f1_random"]).groupby([frame["task"], frame["model"]], sort=False)
-    return [key for key, gain in best.max().items() if not gain > ABOVE_RANDOM]
-
-
-def _probes_notice(content: Content) -> list[str]:
-    """Where probes did no better than guessing: a list of at most one sentence."""
-    named = ", ".join(
-        f"{content.task_label(task)} / {content.model_label(model)}"
-        for task, model in weak_probes(content)
-    )
-    return [NO_NOISE.format(named=named, margin=ABOVE_RANDOM)] if named else []
+    frame = content.read("mcog")
+    frame = frame[frame["found"] == "no"]
+    lines = []
+    for (name, reason), part in frame.groupby(["technique", "reason"], sort=False):
+        pairs = zip(part["task"], part["model"], strict=True)
+        named = [f"{content.task_label(t)} / {content.model_label(m)}" for t, m in pairs]
+        shown = ", ".join(named) if len(named) <= FEW else f"{len(named)} tasks and models"
+        label = TECHNIQUES[name].label if name in TECHNIQUES else name
+        lines.append(NOTHING.format(technique=label, named=shown, reason=reason))
+    return lines
 
 
 def _incomplete(content: Content) -> Callable[[Mapping[str, Any]], bool] | None:
@@ -205,5 +221,5 @@ def build(content: Content) -> Section:
         ),
         *_probes(content),
     ]
-    notices = _undefined_notice(content) + _probes_notice(content)
+    notices = _undefined_notice(content) + nothing_found(content)
     return Section([p for p in parts if p], absent=missing, notices=notices)
