@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 export OMP_WAIT_POLICY ?= PASSIVE
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slurm soak lint lock clean
+.PHONY: help setup demo test test-slurm soak sweep rot lint lock clean
 
 help:
 	@echo "make demo   set up and run the whole study small, on real data and a real model"
 	@echo "make test   set up and run the tests"
 	@echo "make test-slurm   the tests on a Slurm cluster of their own (Debian, root)"
 	@echo "make soak   kill a small study's jobs and driver at random (KILLS=20 SEED=0)"
+	@echo "make sweep  kill every kind of job before each change that it makes on the disk"
+	@echo "make rot    let one file of every kind decay, and see that jobs refuse it (SEED=0)"
 	@echo "make setup  set up $(VENV) from envs/requirements.lock"
 	@echo "make lint   check style and types"
 	@echo "make lock   pin anew what envs/requirements.in brings along"
@@ -42,6 +44,13 @@ KILLS ?= 20
 SEED ?= 0
 soak: $(READY)
 	PYTHONPATH="$(CURDIR)/tests/workflow" $(BIN)/python tests/chaos/soak.py --kills $(KILLS) --seed $(SEED)
+
+SWEEP ?=
+sweep: $(READY)
+	PYTHONPATH="$(CURDIR)/workflow:$(CURDIR)/tests/workflow" OMP_NUM_THREADS=1 $(BIN)/python tests/chaos/sweep.py $(SWEEP)
+
+rot: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/workflow:$(CURDIR)/workflow/scripts:$(CURDIR)/tests/workflow" python tests/chaos/rot.py --seed $(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ from memloc.summary.centres import MIXED, leanings
 from memloc.summary.spearman import FEW, NONE, correlate
 from memloc.windows import all_windows, window_name
 
-DESIGNS = ((12, 4), (12, 1), (9, 4), (7, 4), (5, 1), (4, 1), (3, 1))
+DESIGNS = ((12, 4), (12, 1), (7, 4), (5, 1), (4, 1), (3, 1))
 ALIKE = 0.85  # correlation of the models of one task
 LAYERS, NOISY, SEEDS = 6, 60, 3
 LEVEL_SPREAD = 2.0  # of techniques' mean M-CoG, in standard deviations over tasks

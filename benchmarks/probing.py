@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     labels = torch.where(noisy, (original + 1) % CLASSES, original)
     states = torch.randn(PLACES, n, chosen.width, generator=generator)
     targets = probe_targets(Examples([[1]] * n, labels, noisy, torch.arange(n)), original, CLASSES)
-    recipe = ProbeRecipe(128, 0.1, 2e-4, 1e-5, 32, chosen.epochs, chosen.epochs // 4, 0.67)
+    recipe = ProbeRecipe(128, 2, 0.1, 2e-4, 1e-5, 32, chosen.epochs, chosen.epochs // 4, 0.67)
     probes = [
         (layer, kind, seed) for seed in SEEDS for layer in range(PLACES) for kind in targets.kinds
     ]

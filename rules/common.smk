@@ -9,6 +9,7 @@ neither torch nor transformers, and every job on a cluster parses these files ag
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -28,22 +29,26 @@ FURTHER = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 os.environ.update(
     PYTHONPATH=os.pathsep.join([*LIBRARY, *(p for p in FURTHER if p not in LIBRARY)]),
     MEMLOC_DRIVER=str(os.getpid()),  # jobs end with it
+    MEMLOC_RECORDS=(
+        "no" if workflow.storage_registry.default_storage_provider else "yes"
+    ),
 )
 # Threads that wait for each other sleep: where they spin, one other process on a core can slow a
 # job three times.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import planning
+import targets as targets_of_command
 from leftovers import leftover_jobs, leftover_refusal
 from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
 from memloc.study import techniques
-from memloc.study.admission import refuse_unfit
+from memloc.study.admission import refuse_missing, refuse_unfit
 from memloc.study.config import check_config, read_numbers
 from memloc.study.figures import KINDS, no_runs
 from memloc.study.merging import read_defaults
 from memloc.study.page import PagePlan
-from memloc.study.places import PAIR, SUBJECTS
+from memloc.study.places import PAIR, SUBJECTS, refuse_files
 from memloc.study.study import Study
 from memloc.study.task_files import TaskFiles
 from memloc.study.sources import local_files
@@ -51,6 +56,7 @@ from memloc.windows import parse_windows
 from part import Part, called, settings
 from predictions import Predictions
 from readable import Readable, readable
+from standing import check_results
 
 planning.claim_folder(workflow)  # before anything else is read
 PART = Part.of(workflow)
@@ -59,10 +65,12 @@ config = readable(settings)(workflow, config, ROOT / "config.yaml")
 SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 readable(read_numbers)(config, SCHEMA)
 readable(check_config)(config, SCHEMA)
+readable(refuse_files)(config)
 TASKS = TaskFiles([*config["task_folders"], WORKFLOW / "tasks"], config["tasks_dir"])
 for name in config["tasks"]:  # a faulty task file stops the plan
     readable(TASKS.__getitem__)(name)
 _STUDY = readable(Study)(config, TASKS)
+readable(refuse_missing)(config)
 readable(refuse_unfit)(config, _STUDY.places.pretrained())
 STUDY = Readable(_STUDY, parts=("params", "control", "progression"))
 PLACES, PARAMS, CONTROL = _STUDY.places, STUDY.params, STUDY.control
@@ -129,7 +137,12 @@ def begin():
         planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
     COSTS.refuse_to_run()
     COSTS.compare_slots()
-    planning.record_results_left_behind(workflow)
 
 
-planning.watch(PART, readable(begin), COSTS.report)
+targets_of_command.watch(PART, STUDY.whole)
+planning.watch(
+    PART,
+    begin=readable(begin),
+    check=readable(partial(check_results, PART, PLACES.results, PLACES.resources)),
+    text=COSTS.report,
+)

@@ -13,6 +13,13 @@ def settings_of(localising):
     return readable(lambda wildcards: localising.settings(_STUDY, wildcards))
 
 
+def other_seed(name):
+    """Input function: a file of the same task and model, of the seed after the rule's own."""
+    return lambda w: PLACES.run(name).format(
+        task=w.task, model=w.model, seed=STUDY.next_seed(w.model, int(w.seed))
+    )
+
+
 def checked_windows(wildcards):
     """Input function: the data of a retraining job, once its windows are known to exist."""
     layers = STUDY.known_layers(wildcards.model)

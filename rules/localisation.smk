@@ -96,6 +96,36 @@ rule gather_retrained:
         "../workflow/scripts/gather_retrain.py"
 
 
+rule swap_no_noise:
+    """Swap every window of one seed's theta_O for the next seed's: errors without any noise."""
+    input:
+        data=PLACES.data,
+        theta_O=ancient(PLACES.run("original/final")),
+        theta_O_digest=PLACES.run("original/final.sha256"),
+        other=ancient(other_seed("original/final")),
+        other_digest=other_seed("original/final.sha256"),
+    output:
+        table=PLACES.run("no_noise.tsv"),
+    log:
+        LOG(PLACES.run("no_noise")),
+    benchmark:
+        BENCHMARK(PLACES.run("no_noise"))
+    conda:
+        "../envs/memloc.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=1,
+        mem_mb=COSTS.megabytes("swap_no_noise"),
+        runtime=COSTS.minutes("swap_no_noise"),
+    params:
+        run="localise.no_noise:run",
+        settings=PARAMS.measuring,
+        batch_tokens=["swapping", "batch_tokens"],
+        code=CODE("localise.py", "localise.no_noise"),
+    script:
+        "../workflow/scripts/localise.py"
+
+
 rule locate_examples:
     """The smallest window whose swap reverts each noisy example."""
     input:

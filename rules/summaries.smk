@@ -264,6 +264,86 @@ rule summarise_components:
         "../workflow/scripts/summarise_components.py"
 
 
+rule summarise_no_noise:
+    """Errors of swapping beside those of swapping between two models that saw no noise."""
+    input:
+        swapped=STUDY.run_paths(PLACES.run("swap.tsv")),
+        mixed=STUDY.run_paths(PLACES.run("no_noise.tsv")),
+    output:
+        PLACES.summary("no_noise"),
+    log:
+        LOG(f"{PLACES.results}/summary/no_noise"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/no_noise")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        runs=STUDY.run_list(),
+        code=CODE("summarise_no_noise.py"),
+    script:
+        "../workflow/scripts/summarise_no_noise.py"
+
+
+rule summarise_heads:
+    """Errors when single attention heads are swapped, over seeds."""
+    input:
+        STUDY.run_paths(PLACES.run("swap-heads.tsv")),
+    output:
+        PLACES.summary("heads"),
+    log:
+        LOG(f"{PLACES.results}/summary/heads"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/heads")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        runs=STUDY.run_list(),
+        code=CODE("summarise_heads.py"),
+    script:
+        "../workflow/scripts/summarise_heads.py"
+
+
+rule summarise_edits:
+    """Windows as edits: how much noise each undoes, and how much validation accuracy it costs."""
+    input:
+        tables=[
+            path
+            for name in STUDY.window_techniques
+            for path in STUDY.table_paths(name)
+        ],
+        histories=STUDY.run_paths(PLACES.run("perturbed/history.tsv")),
+    output:
+        PLACES.summary("edits"),
+    log:
+        LOG(f"{PLACES.results}/summary/edits"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/edits")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        runs=[
+            run
+            for name in STUDY.window_techniques
+            for run in STUDY.run_list(technique=name)
+        ],
+        trainings=STUDY.run_list(),
+        code=CODE("summarise_edits.py"),
+    script:
+        "../workflow/scripts/summarise_edits.py"
+
+
 rule summarise_control:
     """How often each technique points at the layers that memorised: accuracy@1 and @2."""
     input:

@@ -38,13 +38,14 @@ class Driver:
     started: float  # seconds since the epoch, from which a later process of this number differs
     command: str
     reads: bool = False  # the workflow: it isn't known yet whether anything is to run
+    folder: str = ""  # where it was called
 
     @classmethod
     def this(cls, reads: bool = False) -> "Driver":
         """This process."""
         started = psutil.Process().create_time()
         command = shorten(shlex.join(["snakemake", *sys.argv[1:]]), 120, placeholder=" …")
-        return cls(os.getpid(), platform.node(), started, command, reads)
+        return cls(os.getpid(), platform.node(), started, command, reads, os.getcwd())
 
     @property
     def is_seen(self) -> bool:
@@ -68,21 +69,23 @@ class Claim:
 
     driver: Driver | None
     lives: bool = True
+    place: str = "this folder"
+    unlocking: str = "run snakemake --unlock with the same options"
 
     @property
     def refusal(self) -> str:
         """Why a run must not start beside it, and what to do."""
         if self.lives:
             return (
-                f"another Snakemake process works in this folder: {self._who}. Wait until it is "
+                f"another Snakemake process works in {self.place}: {self._who}. Wait until it is "
                 f"done, or end it{self._how}; then give this command again. Meanwhile --dry-run "
                 "shows the plan."
             )
         return (
-            f"a Snakemake process of another machine has worked in this folder: {self._who}. From "
+            f"a Snakemake process of another machine has worked in {self.place}: {self._who}. From "
             f"{platform.node()} it can't be seen whether it still does. If it does, wait until it "
-            "is done, or end it there. If it is dead, run snakemake --unlock with the same "
-            "options. Then give this command again."
+            f"is done, or end it there. If it is dead, {self.unlocking}. Then give this command "
+            "again."
         )
 
     @property
@@ -90,7 +93,7 @@ class Claim:
         """What anything else than a run says beside it."""
         may = "works" if self.lives else "has worked, and may still work,"
         return (
-            f"another Snakemake process {may} in this folder: {self._who}. What it is making "
+            f"another Snakemake process {may} in {self.place}: {self._who}. What it is making "
             "counts as still to be made."
         )
 
@@ -109,7 +112,8 @@ class Folder:
     """A study's folder, which one driver holds at a time."""
 
     def __init__(self, path: str | Path):
-        self.records = Path(path, ".snakemake")
+        self.path = Path(path)
+        self.place = self.path / ".snakemake/memloc.driver"
         self.file: IO[str] | None = None
 
     def claim(self, reads: bool = False, patience: float = 0.0) -> Claim | None:
@@ -128,7 +132,7 @@ class Folder:
     def _claim(self, reads: bool) -> Claim | None:
         if not self.file:
             try:
-                file = opened(self.records / "memloc.driver")
+                file = opened(self.place)
             except OSError:  # a folder that can't be written to: nothing runs here
                 return None
             other = self._other(file)
@@ -152,17 +156,46 @@ class Folder:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return Claim(_read(file))
+            return self._claim_of(_read(file), True)
         except OSError:
             locks = False
         driver = _read(file)
         if driver is None:
             return None
         if driver.host != platform.node():
-            # locks of some file systems don't reach other machines; Snakemake's own are files
-            held = any(self.records.glob("locks/*.lock"))
-            return Claim(driver, lives=False) if held else None
-        return Claim(driver) if not locks and driver.is_seen else None
+            # locks of some file systems don't reach other machines
+            return self._claim_of(driver, False) if self._may_be_held(driver) else None
+        return self._claim_of(driver, True) if not locks and driver.is_seen else None
+
+    def _claim_of(self, driver: Driver | None, lives: bool) -> Claim:
+        return Claim(driver, lives)
+
+    def _may_be_held(self, driver: Driver) -> bool:
+        """Whether a driver on another machine may still be at work."""
+        return _has_locks(self.path)
+
+
+class Results(Folder):
+    """A folder of results, which one driver works on at a time, in whichever folder it was called.
+
+    What is retrieved once may be shared by studies that run at the same time; results may not.
+    """
+
+    def __init__(self, path: str | Path):
+        super().__init__(path)
+        self.place = self.path / ".records/driver"
+
+    def _claim_of(self, driver: Driver | None, lives: bool) -> Claim:
+        where = f" (called in {driver.folder})" if driver and driver.folder else ""
+        return Claim(driver, lives, f"{self.path}, the results_dir{where}", f"delete {self.place}")
+
+    def _may_be_held(self, driver: Driver) -> bool:
+        return not Path(driver.folder).is_dir() or _has_locks(Path(driver.folder))
+
+
+def _has_locks(folder: Path) -> bool:
+    """Whether Snakemake's own locks lie in a working folder: they are files."""
+    return any(folder.glob(".snakemake/locks/*.lock"))
 
 
 def _read(file: IO[str]) -> Driver | None:

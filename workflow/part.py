@@ -63,7 +63,8 @@ def settings(workflow: Any, config: Mapping[str, Any], defaults: Path) -> dict[s
     files of --configfile, and --config; for a module `config`, if it is given one.
     """
     usual, given = read_defaults(defaults), workflow.config_settings
-    refuse_keys_twice(defaults)
+    for file in {defaults, *map(Path, workflow.configfiles)}:  # a module's user has files, too
+        refuse_keys_twice(file)
     modifier = workflow.modifier
     if modifier.is_main_snakefile() or not modifier.skip_configfile:
         here = Path("config.yaml")

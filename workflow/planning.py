@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.exceptions import ApiError, WorkflowError
 from snakemake.io import is_flagged
 from snakemake.iocontainers import Wildcards
@@ -21,7 +22,7 @@ from snakemake.resources import Resource
 from snakemake_interface_executor_plugins.settings import ExecMode
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from driver import Folder
+from driver import Folder, Results
 from memloc.budget.model import Job
 from memloc.errors import MemlocError
 from part import Part
@@ -32,22 +33,30 @@ READING_SECONDS = 15.0  # for which a command may read the workflow before it co
 class BudgetHandler(logging.Handler):
     """Once a plan stands: `begin()` before a run's first job, `text()` at a dry run's end.
 
+    Before both, and also where nothing is to be done, comes `check()` of what stands already.
     (Snakemake's `onstart` would not be called for a module of another workflow.)
     """
 
     def __init__(
-        self, begin: Callable[[], None], text: Callable[[], str], is_dry: Callable[[], bool]
+        self,
+        begin: Callable[[], None],
+        check: Callable[[], None],
+        text: Callable[[], str],
+        is_dry: Callable[[], bool],
     ):
         super().__init__()
-        self.begin, self.text, self.is_dry = begin, text, is_dry
+        self.begin, self.check, self.text, self.is_dry = begin, check, text, is_dry
         self.planned = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note that there is a plan; nothing is planned where nothing is to be done."""
-        if getattr(record, "event", None) == LogEvent.RUN_INFO and not self.planned:
-            self.planned = True
+        if record.msg == NOTHING_TO_BE_DONE_MSG:
+            self.check()
+        elif getattr(record, "event", None) == LogEvent.RUN_INFO and not self.planned:
             if not self.is_dry():
                 self.begin()
+            self.check()
+            self.planned = True
 
     def close(self) -> None:
         """Called when Snakemake stops logging, after all that it has to say."""
@@ -73,6 +82,7 @@ class OneDriver(logging.Handler):
     def __init__(self, workflow: Any, folder: str | Path):
         super().__init__()
         self.workflow, self.folder = workflow, Folder(folder)
+        self.results: dict[Path, Results] = {}
         self.begun = False
         if not self._is_dry:
             self.folder.claim(reads=True)  # another's claim matters once something is to run
@@ -101,9 +111,26 @@ class OneDriver(logging.Handler):
             self.workflow.dag_settings.force_incomplete = True
         logger.warning(other.remark)
 
+    def hold(self, results: str) -> None:
+        """Refuse to run on results that a driver in another folder works on; a dry run is told."""
+        path = Path(results).resolve()
+        held = Results(path)
+        if path in self.results or (self._is_dry and not held.place.exists()):
+            return
+        other = held.claim()
+        if other and self.workflow.execution_settings.lock and not self._is_dry:
+            raise ApiError(other.refusal)
+        if other:
+            logger.warning(other.remark)
+        if self._is_dry:
+            held.release()
+        else:
+            self.results[path] = held
+
     def close(self) -> None:
         """Called when Snakemake stops logging, at its end."""
-        self.folder.release()
+        for folder in (self.folder, *self.results.values()):
+            folder.release()
         super().close()
 
 
@@ -142,18 +169,30 @@ def targets(part: Part) -> set[str]:
     return {names.get(target, target) for target in settings.targets} if settings else set()
 
 
-def watch(part: Part, begin: Callable[[], None], text: Callable[[], str]) -> None:
-    """Have a run begin with `begin()`, and a dry run end with `text()`."""
+def watch(
+    part: Part, begin: Callable[[], None], check: Callable[[], None], text: Callable[[], str]
+) -> None:
+    """Have a run begin with `begin()` and `check()`, and a dry run check and end with `text()`."""
     if is_driver(part.workflow) and not part.is_watched:
         part.is_watched = True
-        logger.addHandler(BudgetHandler(begin, text, lambda: part.workflow.dryrun))
+        logger.addHandler(BudgetHandler(begin, check, text, lambda: part.workflow.dryrun))
 
 
 def claim_folder(workflow: Any) -> None:
     """Let one driver at a time work in a folder; the second is told of the first."""
-    claimed = (h for h in logger.handlers if isinstance(h, OneDriver) and h.workflow is workflow)
-    if is_driver(workflow) and not any(claimed):
+    if is_driver(workflow) and not _claimant(workflow):
         logger.addHandler(OneDriver(workflow, Path.cwd()))
+
+
+def claim_results(workflow: Any, results: str) -> None:
+    """Let one driver at a time work on a folder of results, from whichever working folder."""
+    if claimant := _claimant(workflow):
+        claimant.hold(results)
+
+
+def _claimant(workflow: Any) -> OneDriver | None:
+    found = (h for h in logger.handlers if isinstance(h, OneDriver) and h.workflow is workflow)
+    return next(found, None)
 
 
 def pending_jobs(part: Part) -> list[Job]:
@@ -183,37 +222,6 @@ def refuse(reason: str | None) -> None:
         raise WorkflowError(reason)
 
 
-def record_results_left_behind(workflow: Any) -> None:
-    """Record the settings of results whose own driver could not: it was killed."""
-    names = record_unrecorded(workflow)
-    if names:
-        logger.warning(
-            f"{len(names)} results had no record of their settings, as a killed driver leaves "
-            f"them. They are taken as made with today's: {', '.join(names[:3])}"
-            + (", …" if names[3:] else "")
-        )
-
-
-def record_unrecorded(workflow: Any) -> list[str]:
-    """Record today's settings for results that stand without any; their names.
-
-    A job whose driver was killed leaves results that count, but only a driver records what they
-    were made with: without that, Snakemake would not notice a changed setting.
-    """
-    dag = workflow.dag
-    found = [
-        job
-        for job in dag.jobs
-        if job.output
-        and not dag.needrun(job)
-        and dag.reason(job).no_metadata
-        and all(Path(str(file)).exists() for file in job.output)
-    ]
-    for job in found:
-        workflow.async_run(workflow.persistence.finished(job))
-    return [str(job.output[0]) for job in found]
-
-
 def rule_threads(workflow: Any, rule: Any) -> int:
     """Threads a rule's jobs get: what it asks for, on this machine no more than --cores.
 
@@ -231,6 +239,13 @@ def whole_plan(part: Part, files: Iterable[str]) -> list[Job]:
     not hang on that.
     """
     return _Walk(part).jobs(files)
+
+
+def reached(part: Part, files: Iterable[str]) -> list[str]:
+    """All files behind files, those included, that the rules make or read."""
+    walk = _Walk(part)
+    walk.jobs(files)
+    return sorted(walk.makers)
 
 
 def plain(jobs: Iterable[Job]) -> list[tuple]:

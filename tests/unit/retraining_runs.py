@@ -15,6 +15,7 @@ from memloc.localise.retrain.variants import (
 )
 from memloc.models.layers import find_layers
 from memloc.seeds import derive
+from swap_examples import measured
 from tiny import N_LAYERS, random_ids, tiny_model
 
 SEED = 5
@@ -139,6 +140,7 @@ def retraining(tmp_path, family="bert", recipe=RECIPE, train=None, identity=None
         memorised,
         pretrained,
         train or examples(),
+        measured,
         setup,
         recipe,
         0,

@@ -2,6 +2,7 @@
 
 import torch
 
+from memloc.data.examples import join
 from memloc.data.tokens import Examples
 from tiny import random_ids
 
@@ -14,3 +15,10 @@ def examples(rows=24, seed=3):
         noisy=torch.arange(rows) % 3 == 0,
         index=torch.randperm(rows, generator=generator) + 100,
     )
+
+
+def measured(data=None, heldout=10):
+    """Training examples (noisy ones were of the class below), and held-out ones after them."""
+    data = data or examples()
+    original = torch.where(data.noisy, (data.labels - 1) % 3, data.labels)
+    return join(data, original, examples(heldout, seed=4))

@@ -64,6 +64,9 @@ def windows(task_no=0, seed=1, n_layers=12):
     frame = pd.DataFrame(rows, columns=["start", "end", "noisy_error", "clean_error"])
     frame["n_noisy"], frame["n_clean"] = 200, 1000
     frame["noisy_error_normalised"] = normalise(frame)
+    frame["noise_minus_clean"] = frame["noisy_error"] - frame["clean_error"]
+    frame["to_original"], frame["n_original"] = 0.8 * frame["noisy_error"], 200
+    frame["validation_error"], frame["n_validation"] = 0.1 + 0.05 * frame["noisy_error"], 100
     return frame
 
 

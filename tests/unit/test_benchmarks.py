@@ -11,11 +11,13 @@ SMALL = "--layers 2 --width 64"
 OPTIONS = {
     "centroids": f"{SMALL} --rows 60 --tokens 8 --classes 2 --cells 2 --repeats 1",
     "exam": SMALL,
+    "heads": f"{SMALL} --rows 2 --tokens 8",
     "gpu": "--tiny",  # runs probing as well
     "gradients": f"{SMALL} --tokens 8 --examples 4 --repeats 1",
     "null_claims": "--studies 1 --parts lean probes coverage level",
     "probing": None,
     "retraining": f"{SMALL} --tokens 8 --steps 1 --repeats 1",
+    "rows": "--rows 200",
     "swapping": f"{SMALL} --rows 2 --tokens 8",
 }
 

@@ -10,8 +10,7 @@ from memloc.data.examples import Reading
 from tiny import VOCABULARY, tiny_model
 
 CLASSES = ["no", "so", "yes"]
-
-
+N_TRAIN, N_VALIDATION = 90, 20
 READING = Reading(CLASSES, None, 16)
 
 
@@ -28,13 +27,14 @@ def tiny_files(tmp_path_factory):
     for name, seed in (("memorised", 1), ("frozen", 2)):
         tiny_model("gpt_neox", seed).save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
-    n = 90
+    n = N_TRAIN + N_VALIDATION
     generator = torch.Generator().manual_seed(0)
     true = torch.randint(0, 3, (n,), generator=generator)
-    noisy = torch.arange(n) % 5 == 0
+    noisy = (torch.arange(n) % 5 == 0) & (torch.arange(n) < N_TRAIN)
     label = torch.where(noisy, (true + 1) % 3, true)
     text = [" ".join(f"w{i % 50 + 2}" for i in range(k, k + 2 + k % 7)) for k in range(n)]
     frame = pd.DataFrame({"split": "train", "index": range(100, 100 + n), "text": text})
+    frame.loc[N_TRAIN:, "split"] = "validation"
     frame["original_label"] = [CLASSES[i] for i in true]
     frame["label"] = [CLASSES[i] for i in label]
     frame.assign(noisy=noisy.numpy()).to_parquet(folder / "perturbed.parquet")

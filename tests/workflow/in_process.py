@@ -17,6 +17,8 @@ import runpy
 import sys
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,8 +73,25 @@ def _begin(command: dict, said: Path) -> int:
 
 def _run(command: dict) -> int:
     """Plan and run one command; the exit status. MemlocErrors of the plan are said in one line."""
-    from snakemake.api import SnakemakeApi
     from snakemake.exceptions import WorkflowError
+
+    os.chdir(command["folder"])
+    try:
+        with planned_jobs(command) as jobs:
+            for job in jobs:
+                run_script(job)
+    except WorkflowError as error:
+        print(f"WorkflowError: {error}")
+        return 1
+    missing = [path for path in [command["target"]] if not Path(path).exists()]
+    print("missing", missing) if missing else None
+    return bool(missing)
+
+
+@contextmanager
+def planned_jobs(command: dict, forceall: bool = False) -> Iterator[list]:
+    """The jobs with a script that a command needs, in an order in which they can run."""
+    from snakemake.api import SnakemakeApi
     from snakemake.settings.types import (
         ConfigSettings,
         DAGSettings,
@@ -81,7 +100,6 @@ def _run(command: dict) -> int:
         ResourceSettings,
     )
 
-    os.chdir(command["folder"])
     config = ConfigSettings(
         config=command.get("config", {}), configfiles=[Path(command["configfile"])]
     )
@@ -91,26 +109,17 @@ def _run(command: dict) -> int:
             config_settings=config,
             snakefile=Path(command["snakefile"]),
         )
-        found.dag(DAGSettings(targets={command["target"]}))
-        try:
-            workflow = found._workflow
-            workflow._prepare_dag(
-                forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True
-            )
-            workflow._build_dag()
-        except WorkflowError as error:
-            print(f"WorkflowError: {error}")
-            return 1
-        for level in workflow.dag.toposorted():
-            for job in level:
-                if job.rule.script and workflow.dag.needrun(job):
-                    _script(job)
-    missing = [path for path in [command["target"]] if not Path(path).exists()]
-    print("missing", missing) if missing else None
-    return bool(missing)
+        found.dag(DAGSettings(targets={command["target"]} if "target" in command else set()))
+        workflow = found._workflow
+        workflow._prepare_dag(
+            forceall=forceall, ignore_incomplete=True, lock_warn_only=True, nolock=True
+        )
+        workflow._build_dag()
+        jobs = (job for level in workflow.dag.toposorted() for job in level)
+        yield [job for job in jobs if job.rule.script and workflow.dag.needrun(job)]
 
 
-def _script(job) -> None:
+def run_script(job) -> None:
     """Run a job's script with what Snakemake would give it."""
     for path in (*job.output, *job.log):
         Path(str(path)).parent.mkdir(parents=True, exist_ok=True)

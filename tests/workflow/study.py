@@ -16,6 +16,8 @@ import yaml
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
+import warm
+
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [f"w{i}" for i in range(40)]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -102,7 +104,7 @@ def write_study(folder: Path, **changes) -> Path:
     return folder
 
 
-SNAKEMAKE = (sys.executable, "-m", "snakemake")
+SNAKEMAKE = ("python", "-m", "snakemake")
 COMMAND = (*SNAKEMAKE, "--configfile", "study.yaml")
 PATIENCE = 1800  # seconds for what takes less than one minute on an idle machine
 
@@ -120,8 +122,13 @@ def snakemake(
     command: tuple[str, ...] = COMMAND,
     **environment: str,
 ) -> subprocess.CompletedProcess:
-    """Run Snakemake in `folder` on the tiny study; on failure show what it said."""
-    command = [*command, "--cores", "2", "--show-failed-logs", *arguments]
+    """Run Snakemake in `folder` on the tiny study; on failure show what it said.
+
+    Driver and jobs are forks of a Python that is warm, unless they are to have an environment of
+    their own, which counts as Python begins.
+    """
+    begun = sys.executable if environment else warm.python()
+    command = [begun, *command[1:], "--cores", "2", "--show-failed-logs", *arguments]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -142,7 +149,7 @@ def start(
     """A driver in a process group of its own; what it says goes to `said`, else `driver.log`."""
     with open(said or folder / "driver.log", "w") as log:
         return subprocess.Popen(
-            [*COMMAND, "--cores", "1", *arguments],
+            [sys.executable, *COMMAND[1:], "--cores", "1", *arguments],
             cwd=folder,
             env=surroundings(**environment),
             start_new_session=True,

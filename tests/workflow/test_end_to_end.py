@@ -13,7 +13,7 @@ import yaml
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from memloc.study.techniques import TECHNIQUES
-from study import N_LAYERS, PATIENCE, ROOT, planned, snakemake, write_study
+from study import N_LAYERS, PATIENCE, ROOT, planned, snakemake, surroundings, write_study
 
 RUN = Path("results/toy/tiny/seed1")
 
@@ -42,7 +42,8 @@ def test_tables_keep_their_contract(finished):
     swap = pd.read_csv(finished / RUN / "swap.tsv", sep="\t")
     assert list(swap) == [
         *("start", "end", "noisy_error", "clean_error", "n_noisy", "n_clean"),
-        "noisy_error_normalised",
+        *("noisy_error_normalised", "noise_minus_clean", "to_original", "n_original"),
+        *("validation_error", "n_validation"),
     ]
     windows = [(s, e) for s in range(1, N_LAYERS + 1) for e in range(s, N_LAYERS + 1)]
     assert list(zip(swap.start, swap.end, strict=True)) == windows
@@ -104,7 +105,8 @@ def test_report_is_one_page(finished):
 
 def test_no_scratch_is_left(finished):
     assert not (finished / "results/.scratch").exists()
-    assert not [path for path in (finished / "results").rglob(".*") if path.is_dir()]
+    hidden = {path.name for path in (finished / "results").rglob(".*") if path.is_dir()}
+    assert hidden == {".records"}
 
 
 def test_touching_everything_reruns_nothing(copy):
@@ -112,6 +114,18 @@ def test_touching_everything_reruns_nothing(copy):
     for path in sorted(paths, reverse=True):
         os.utime(path)
     assert planned(copy) == {}
+
+
+def test_every_kind_of_file_that_decays_is_refused_by_name(copy):
+    """A flipped bit, a cut end: by the check of every rule's inputs, and by a real job of each."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests/chaos/rot.py", "--folder", copy],
+        env=surroundings(PYTHONPATH=os.pathsep.join(sys.path)),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0 and "all refused by name" in done.stdout, done.stdout + done.stderr
 
 
 def edit(path: Path) -> None:

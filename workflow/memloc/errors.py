@@ -1,5 +1,6 @@
 """The one exception that users are meant to read, and values in it of bounded length."""
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +14,20 @@ class MemlocError(Exception):
 def encodable(text: str) -> str:
     r"""A text with lone surrogates, which no file can hold, written out as in ``\ud800``."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def unwritable(text: str) -> str | None:
+    """The first character of a text that is none to be read, as ``U+0000``; None without one.
+
+    Those are control characters, halves of characters (lone surrogates), code points that no
+    character will ever have, and the byte-order mark.
+    """
+    for character in text:
+        number = ord(character)
+        none = number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF or number == 0xFEFF
+        if none or unicodedata.category(character) in ("Cc", "Cs"):
+            return f"U+{number:04X}"
+    return None
 
 
 def shortly(value: Any, most: int = 60) -> str:

@@ -18,6 +18,7 @@ from memloc.models.layers import find_layers, freeze_embeddings, head_names
 from memloc.seeds import derive
 from memloc.training.loop import Computing
 from memloc.training.stream import Corpus, Recipe, Stream
+from swap_examples import measured
 from tiny import FAMILIES, random_ids, tiny_model
 from training_runs import Killed, same, weights
 
@@ -167,7 +168,7 @@ def test_swapping_finds_the_layers_that_were_allowed_to_differ(tmp_path, family,
     assert memorised.outcome.history[-1]["noisy_accuracy"] == 1.0
     train, pad = memorised.corpus.train, memorised.corpus.pad_id
     swapper = Swapper(memorised.model, original.model)
-    table = window_errors(swapper, train, pad, 64, "float32").table
+    table = window_errors(swapper, measured(train), pad, 64, "float32").table
     scores = scores_of(window_weights(table))
     assert accuracy_at(scores, pair, 2) == 1.0
 

@@ -253,7 +253,7 @@ def test_content_and_not_name_says_what_is_compressed(tmp_path, name, content):
 def test_torn_compressed_files_are_told(tmp_path, ending, keep):
     packed = PACKERS[ending](random.Random(0).randbytes(5000))
     path = put(tmp_path, f"a.csv{ending}", packed[: int(len(packed) * keep)])
-    refused(path, r"a\.csv\.\w+: cannot be read: .*fetch or write it again")
+    refused(path, r"a\.csv\.\w+ can.t be read: .*fetch or write it again")
 
 
 def zipped(method=zipfile.ZIP_DEFLATED, text=CSV * 50):
@@ -299,7 +299,7 @@ def damaged(at):
 )
 def test_zips_that_cannot_be_read_are_told_in_one_line(tmp_path, content, words):
     path = put(tmp_path, "d.zip", bytes(content))
-    refused(f"{path}!rows.csv", rf"d\.zip\S*: .*{words}")
+    refused(f"{path}!rows.csv", rf"d\.zip.*: .*{words}")
     with pytest.raises(MemlocError):
         content_hash(f"{path}!rows.csv", {})
 
@@ -364,7 +364,7 @@ def test_files_of_several_streams_are_read_whole_or_refused(tmp_path, pack):
     first, second = pack(CSV), pack(b"sings,cat\n")
     assert len(read_file(put(tmp_path, "a.csv", first + second), {})) == 3
     for damaged in (second[:-6], b"garbage", second[:4] + b"\xff" * 8 + second[12:]):
-        refused(put(tmp_path, "a.csv", first + damaged), "cannot be read: .*damaged or cut off")
+        refused(put(tmp_path, "a.csv", first + damaged), "can.t be read: .*damaged or cut off")
     assert records(read_file(put(tmp_path, "a.csv.gz", pack(pack(CSV))), {})) == ROWS
 
 
@@ -406,7 +406,7 @@ def test_texts_of_folders_whatever_the_case_of_their_ending(tmp_path):
 def test_parquet_that_datasets_stumbles_at(tmp_path):
     table = pa.table({"text": ["purrs"], "odd": pa.array([[("k", 1)]], pa.map_("str", "int8"))})
     pq.write_table(table, tmp_path / "map.parquet")
-    refused(tmp_path / "map.parquet", "cannot be read: .*map<.*without that column")
+    refused(tmp_path / "map.parquet", "can.t be read: .*map<.*without that column")
     pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
     refused(tmp_path / "empty.parquet", "holds no rows")
 

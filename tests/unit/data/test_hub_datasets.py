@@ -328,7 +328,7 @@ def test_folders_that_are_not_whole_are_refused(tmp_path, fault):
     if fault == "no data set":
         for path in (tmp_path / "saved").iterdir():
             path.rename(path.with_suffix(".txt"))
-    with pytest.raises(MemlocError, match=r"saved: .*save_to_disk"):
+    with pytest.raises(MemlocError, match=r"saved can.t be read: .*save_to_disk"):
         read_saved(str(tmp_path / "saved"), ["train"])
 
 
@@ -337,5 +337,5 @@ def test_a_saved_folder_with_a_split_without_rows(tmp_path):
     splits = {"train": some, "test": some.select([])}
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
     assert read_saved(str(tmp_path / "saved"), ["train"])["train"] == [("row 1", {"text": "purrs"})]
-    with pytest.raises(MemlocError, match="'train', 'test' holds no rows"):
+    with pytest.raises(MemlocError, match="one of its splits holds no rows"):
         read_saved(str(tmp_path / "saved"), ["train", "test"])

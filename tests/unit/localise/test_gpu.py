@@ -13,7 +13,7 @@ from memloc.localise.sweep import window_errors
 from memloc.machine.device import pick_device
 from memloc.models.layers import freeze_embeddings
 from memloc.training.loop import Computing, FineTuning
-from swap_examples import examples
+from swap_examples import examples, measured
 from tiny import FAMILIES, tiny_model
 from training_runs import RECIPE, corpus, same, weights
 
@@ -44,9 +44,9 @@ def test_training_gives_the_same_bits_twice(tmp_path, device, family, precision)
 def test_swapping_agrees_with_the_cpu(device, family):
     models = [tiny_model(family, seed=seed) for seed in (1, 2)]
     pad = models[0].config.pad_token_id
-    ours = window_errors(Swapper(*models), examples(), pad, 64, "float32")
+    ours = window_errors(Swapper(*models), measured(), pad, 64, "float32")
     moved = Swapper(*[m.to(device) for m in models])
-    theirs = window_errors(moved, examples(), pad, 64, "float32")
+    theirs = window_errors(moved, measured(), pad, 64, "float32")
     assert (ours.table - theirs.table).abs().max().max() < 1e-6
 
 
@@ -59,6 +59,7 @@ def test_retraining_agrees_with_itself_in_any_company(tmp_path, device, family):
             copy.deepcopy(memorised),
             pretrained,
             examples(),
+            measured,
             JobSettings(1, memorised.config.pad_token_id, "float32"),
             WINDOWS,
             0,

@@ -5,12 +5,12 @@ from dataclasses import asdict
 import pandas as pd
 import pytest
 
-from memloc.localise import patch, rewind, swap
+from memloc.localise import no_noise, patch, rewind, swap
 from memloc.store.files import read_json
 from memloc.store.tables import COLUMNS, read_tsv
 from memloc.windows import all_windows, window_name
 from tiny import N_LAYERS
-from tiny_study import READING
+from tiny_study import N_VALIDATION, READING
 
 pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
 
@@ -33,8 +33,26 @@ def test_windows_from_files_to_files(tiny_files, tmp_path, name):
     table = read_tsv(outputs["table"], COLUMNS["windows"])
     assert list(zip(table["start"], table["end"], strict=True)) == all_windows(N_LAYERS)
     assert (table["n_noisy"] == 18).all() and (table["n_clean"] == 18).all()
+    assert (table["n_original"] == 18).all() and (table["n_validation"] == N_VALIDATION).all()
     examples = pd.read_parquet(outputs["examples"])
     assert list(examples) == ["index", *map(window_name, all_windows(N_LAYERS))]
     assert list(pd.read_parquet(outputs["memorised"])["index"]) == list(examples["index"])
     record = read_json(f"{outputs['table']}.provenance.json")
     assert record.items() >= (measured | own | {"batch_tokens": 64}).items()
+
+
+def test_without_noise_errors_are_against_the_original_labels(tiny_files, tmp_path):
+    places = {"data": "perturbed.parquet", "theta_O": "memorised", "other": "frozen"}
+    inputs = {key: str(tiny_files / file) for key, file in places.items()}
+    settings = dict(reading=asdict(READING), clean_examples="all", precision="float32", seed=0)
+    no_noise.run(inputs, {"table": str(tmp_path / "table")}, settings, batch_tokens=64)
+    table = read_tsv(tmp_path / "table", COLUMNS["windows"])
+    # The same windows of the same models, judged by the perturbed labels.
+    inputs = inputs | {"theta_M2": inputs["theta_O"], "theta_O": inputs["other"]}
+    outputs = {key: str(tmp_path / key) for key in ("other_table", "examples")}
+    outputs["table"] = outputs.pop("other_table")
+    swap.run(inputs, outputs, settings | {"component": "layer"}, batch_tokens=64)
+    other = read_tsv(outputs["table"], COLUMNS["windows"])
+    assert table["noisy_error"].tolist() == pytest.approx((1 - other["to_original"]).tolist())
+    assert table["clean_error"].equals(other["clean_error"])
+    assert table["validation_error"].equals(other["validation_error"])

@@ -1,9 +1,11 @@
 """Models retrieved into a folder of their own: from a folder, a package, or the hub."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
+from huggingface_hub import errors as hub_errors
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
@@ -124,6 +126,30 @@ def test_families_with_something_of_their_own_are_retrieved(family, tmp_path):
 def test_weights_that_are_torn_are_named(tmp_path, origin):
     whole = (origin / "model.safetensors").read_bytes()
     (origin / "model.safetensors").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(MemlocError, match=r"model .*origin: its weights can't be read"):
+    with pytest.raises(MemlocError, match=r"model .*origin: .*model.safetensors can't be read"):
         retrieve_unexamined({"folder": str(origin)}, tmp_path / "m", tmp_path / "m.sha256")
     assert not (tmp_path / "m").exists()
+
+
+ANSWER = SimpleNamespace(headers={}, status_code=404, request=None)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (hub_errors.HFValidationError("Repo id must be"), "Write `hub: OWNER/NAME`"),
+        (hub_errors.RepositoryNotFoundError("404\n\nNone", response=ANSWER), "Correct `hub`"),
+        (hub_errors.RevisionNotFoundError("404", response=ANSWER), "Correct `revision`"),
+        (hub_errors.GatedRepoError("403", response=ANSWER), "Accept its terms"),
+        (OSError("no network"), "Offline, fetch it beforehand"),
+    ],
+)
+def test_each_trouble_of_the_hub_has_its_own_remedy(tmp_path, monkeypatch, error, words):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr(pretrained, "snapshot_download", fails)
+    with pytest.raises(MemlocError, match=words) as caught:
+        retrieve_unexamined({"hub": "some/model"}, tmp_path / "m", tmp_path / "m.sha256")
+    line = str(caught.value)
+    assert "\n" not in line and line.count("Offline") == ("Offline" in words)

@@ -102,9 +102,7 @@ def test_the_other_way_round_and_no_order_at_all(tmp_path):
     assert said.startswith("Depth and generalisation are not shown to go together")
 
 
-def test_no_pooled_p_is_left():
-    """Twelve copies of one model prove what one model proves."""
-    frames = depth(5)
-    pooled = [name for name in CORRELATIONS if "p_pooled" in name or name == "pooled_p"]
-    chosen = frames[(frames["measure"] == "generalisation") & (frames["level"] == "all")]
-    assert not pooled and np.allclose(chosen["p"], 2 / 120)
+def test_a_perfect_order_of_five_tasks_has_the_p_of_five_tasks():
+    found = depth(5)
+    chosen = (found["measure"] == "generalisation") & (found["level"] == "all")
+    assert np.allclose(found.loc[chosen, "p"], 2 / 120) and chosen.any()

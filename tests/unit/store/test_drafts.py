@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +136,34 @@ def test_empty_scratch_folders_go_and_others_stay(tmp_path):
     loose.mkdir()
     remove_scratch(loose)
     assert (tmp_path / "results").exists() and not loose.exists()
+
+
+@pytest.mark.parametrize("new", [Path.mkdir, Path.touch])
+@pytest.mark.parametrize("old", [Path.mkdir, Path.touch])
+def test_a_folder_replaces_a_file_and_a_file_a_folder(tmp_path, old, new):
+    path = tmp_path / "state"
+    old(path)
+    with atomic(path) as draft:
+        new(draft)
+    assert path.is_dir() == (new is Path.mkdir) and hidden(tmp_path) == []
+
+
+def test_what_is_put_in_place_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    """Every file and folder is synced before the rename, and after it the folder of the name."""
+    told = []
+    sync, move = os.fsync, os.replace
+
+    def synced(file):
+        told.append(Path(os.readlink(f"/proc/self/fd/{file}")))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", lambda *names: (told.append("moved"), move(*names)))
+    with atomic(tmp_path / "deep/checkpoint") as draft:
+        (draft / "inner").mkdir(parents=True)
+        (draft / "inner/weights").touch()
+        (draft / "config").touch()
+    until = told.index("moved")
+    before = {path.name for path in told[:until]}
+    assert {"checkpoint", "inner", "weights", "config", tmp_path.name} <= before
+    assert told[until + 1 :] == [tmp_path / "deep"]

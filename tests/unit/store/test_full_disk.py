@@ -2,12 +2,15 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from safetensors import SafetensorError
 
 from memloc.store.files import DiskFull, atomic, full_disk, is_full, readable
+from shipped import ROOT
 
 
 @pytest.mark.parametrize(
@@ -15,6 +18,8 @@ from memloc.store.files import DiskFull, atomic, full_disk, is_full, readable
     [
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), True),
         (OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)), True),
+        (OSError(errno.EFBIG, os.strerror(errno.EFBIG)), True),
+        (SafetensorError("I/O error: File too large (os error 27)"), True),
         (SafetensorError("I/O error: No space left on device (os error 28)"), True),
         (OSError(errno.EACCES, os.strerror(errno.EACCES)), False),
         (ValueError("no such window"), False),
@@ -53,3 +58,16 @@ def test_a_file_without_a_place_still_has_an_error():
 def test_other_errors_pass_unchanged(tmp_path):
     with pytest.raises(PermissionError), atomic(tmp_path / "file"):
         raise PermissionError(errno.EACCES, "denied")
+
+
+def test_a_limit_of_the_shell_is_named(tmp_path):
+    """`ulimit -f` stops a file, and no room that is made helps."""
+    code = (
+        "from memloc.store.files import atomic\n"
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+        f"with atomic({str(tmp_path / 'big')!r}) as draft: draft.write_bytes(bytes(10_000))"
+    )
+    environ = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
+    assert "big: no file written here may have more than 8.19 kB (ulimit -f)" in done.stderr
+    assert not list(tmp_path.iterdir())

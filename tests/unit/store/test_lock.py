@@ -5,11 +5,15 @@ import fcntl
 import logging
 import multiprocessing
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
+from memloc.errors import MemlocError
+from memloc.store import lock
+from memloc.store.drafts import remove_scratch
 from memloc.store.lock import one_process
 
 FORK = multiprocessing.get_context("fork")
@@ -135,3 +139,55 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch, caplo
     with one_process(tmp_path / "scratch", IDENTITY, []) as done:
         assert done is False
     assert "No locks available" in caplog.text
+
+
+@pytest.mark.parametrize("place", [".scratch/run.lock", ".scratch/run.lock/", ".scratch"])
+def test_what_is_no_lock_in_its_place_is_removed(tmp_path, caplog, place):
+    """A folder or a link to nothing under the lock's name; a file instead of its folder."""
+    path = tmp_path / place
+    if place.endswith("/"):
+        (path / "stray").mkdir(parents=True)
+    elif path.name == "run.lock":
+        path.parent.mkdir()
+        path.symlink_to("nowhere/at/all")
+    else:
+        path.touch()
+    with one_process(tmp_path / ".scratch/run", IDENTITY, []) as done:
+        assert done is False
+    assert f"{path} is no" in caplog.text and not (tmp_path / ".scratch").exists()
+
+
+def test_whatever_a_dead_holder_wrote_is_no_obstacle(tmp_path):
+    for content in (b"", b"{}", b"\xff\x00", b"[" * 10**5):
+        (tmp_path / "scratch.lock").write_bytes(content)
+        with one_process(tmp_path / "scratch", IDENTITY, []) as done:
+            assert done is False
+
+
+def test_a_lock_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
+    def refused(path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(lock, "opened", refused)
+    said = r"scratch\.lock, the lock of this run, can't be written: Permission denied\. Remove it"
+    with pytest.raises(MemlocError, match=said), one_process(tmp_path / "scratch", IDENTITY, []):
+        pass
+
+
+def test_what_a_process_killed_while_it_cleared_the_scratch_left_is_removed(tmp_path):
+    def die(*_, **__):
+        os._exit(1)
+
+    def clear() -> None:
+        shutil.rmtree = die
+        remove_scratch(scratch)
+
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = FORK.Process(target=clear)
+    process.start()
+    process.join(PATIENCE)
+    assert not scratch.exists() and len(list(tmp_path.iterdir())) == 1
+    with one_process(scratch, IDENTITY, []):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memloc.errors import MemlocError
-from memloc.study.admission import REFUSED, TRAIN_HEAD, asked_of, refuse_unfit
+from memloc.study.admission import REFUSED, TRAIN_HEAD, asked_of, refuse_missing, refuse_unfit
 
 FAULT = {"check": "some check", "outcome": REFUSED, "measured": "by .5"}
 
@@ -63,3 +63,15 @@ def test_what_it_does_not_ask_for_is_none_of_its_business(tmp_path, needed_by, c
 def test_asked_is_by_the_models_own_settings():
     config = study(model_sources={"mine": {"retraining": {"train_head": True}}, "other": {}})
     assert TRAIN_HEAD in asked_of(config, "mine") and TRAIN_HEAD not in asked_of(config, "other")
+
+
+def test_a_folder_without_a_model_is_told_while_the_study_is_planned(tmp_path):
+    sources = {"mine": {"folder": str(tmp_path / "own")}, "other": {"folder": "never asked for"}}
+    config = study(model_sources=sources)
+    for make in (lambda: None, (tmp_path / "own").mkdir):
+        make()
+        with pytest.raises(MemlocError, match=r"model_sources\.mine\.folder: .*own holds no conf"):
+            refuse_missing(config)
+    (tmp_path / "own/config.json").write_text("{}")
+    refuse_missing(config)
+    refuse_missing(study(model_sources={"mine": {"hub": "a/b"}}))

@@ -1,13 +1,18 @@
 """config.yaml and its schema: what is refused, and how."""
 
+import time
+
 import pytest
 import yaml
 
 from memloc.errors import MemlocError
 from memloc.study.config import check_config, model_settings
+from memloc.study.study import Study
 from shipped import ROOT
 
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+TASK = {"label": "T", "category": "nlu", "labels": ["no", "yes"], "columns": {"text": ["text"]}}
+TASK |= {"split": {"train": "train", "heldout": "test"}}
 
 
 def study():
@@ -61,4 +66,52 @@ def test_ratios_outside_zero_and_one_are_refused(value):
     config = study()
     config["perturbation"]["ratio"] = value
     with pytest.raises(MemlocError, match=r"perturbation.ratio"):
+        check_config(config, SCHEMA)
+
+
+def numbers(value, path=()):
+    """Places of whole numbers in a configuration, lists included."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers(inner, (*path, key))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from numbers(inner, (*path, place))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield path
+
+
+def put(config, path, value):
+    for key in path[:-1]:
+        config = config[key]
+    config[path[-1]] = value
+
+
+@pytest.mark.parametrize("huge", [10**7, 10**30])
+@pytest.mark.parametrize("path", list(numbers(study())), ids=lambda path: ".".join(map(str, path)))
+def test_a_number_beyond_reason_is_refused_or_planned_at_once(path, huge):
+    config = study()
+    put(config, path, huge)
+    started = time.monotonic()
+    try:
+        check_config(config, SCHEMA)
+        tasks = {name: dict(TASK) for name in [*config["tasks"], config["control"]["auxiliary"]]}
+        Study(config, tasks).whole()
+    except MemlocError as error:
+        assert "\n" not in str(error) and len(str(error)) < 500
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("name", ["https://huggingface.co/a/b", "a/b/c", "./a", "a b", "", "a//b"])
+def test_what_names_no_model_of_the_hub(name):
+    config = study()
+    config["model_sources"]["bert"] = {"hub": name}
+    with pytest.raises(MemlocError, match=r"model_sources\.bert\.hub.*OWNER/NAME"):
+        check_config(config, SCHEMA)
+
+
+def test_a_models_label_that_no_figure_can_show():
+    config = study()
+    config["model_sources"]["bert"]["label"] = "BE\ufeffRT"
+    with pytest.raises(MemlocError, match=r"model_sources\.bert\.label holds U\+FEFF"):
         check_config(config, SCHEMA)

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from memloc.study.places import SUBJECTS, Places, mirrored
+from memloc.errors import MemlocError
+from memloc.study.places import SUBJECTS, Places, mirrored, refuse_files
 
 PLACES = Places("results", "resources")
 
@@ -57,3 +58,16 @@ def test_a_results_log_and_time_lie_beside_each_other():
     stem = PLACES.run("swap")
     assert PLACES.log(stem) == "logs/results/{task}/{model}/seed{seed}/swap.log"
     assert PLACES.benchmark(stem) == "benchmarks/results/{task}/{model}/seed{seed}/swap.tsv"
+
+
+@pytest.mark.parametrize("key", ["results_dir", "resources_dir"])
+@pytest.mark.parametrize("path", ["file", "file/below/it", "loop", "loop/below", "nowhere"])
+def test_a_file_or_a_link_to_nothing_is_no_folder_of_results(tmp_path, monkeypatch, key, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nowhere").symlink_to("gone")
+    config = {"results_dir": "results", "resources_dir": str(tmp_path / "new/folder")}
+    refuse_files(config)
+    with pytest.raises(MemlocError, match=f"{key} = {path}: .*is no folder.*Name another"):
+        refuse_files(config | {key: path})

@@ -114,13 +114,26 @@ def test_tables_and_figures_follow_what_is_compared():
     assert "centroids" not in kinds and "gradient_variants" not in kinds
 
 
+def test_where_reverted_examples_go_is_drawn_for_tasks_of_many_classes():
+    plan = study(models=["bert"], stages=[])
+    plan.tasks["b"]["labels"] = ["no", "so", "yes"]
+    drawn = [figure for figure in plan.figures_of([""]) if figure["kind"] == "reverted"]
+    assert {figure["wildcards"]["technique"] for figure in drawn} == {"swapping", "retraining"}
+    from memloc.study.figures import KINDS
+
+    words, kind = drawn[0]["wildcards"], KINDS["reverted"]
+    assert kind.inputs(plan, words)["runs"] == plan.table_paths("swapping", tasks=["b"])
+    assert [run["task"] for run in kind.runs(plan, words)] == ["b"] * 3
+
+
 def test_every_figure_is_drawn_from_what_the_study_makes(tmp_path):
     """Inputs of figures are tables of runs, or summary tables that the study lists."""
-    plan = study(tmp_path, training={"keep_epochs": [3]}, stages=list(PAPER["stages"]))
+    plan = study(tmp_path, training={"keep_epochs": [3]}, stages=list(PAPER["stages"]),
+                 swapping={"components": ["layer", "attention", "mlp", "heads"]})  # fmt: skip
     from memloc.study.figures import KINDS
 
     made = {plan.places.summary(name) for name in plan.summary_tables}
-    assert {figure["kind"] for figure in plan.figures} == set(KINDS) - {"binarised"} - (
+    assert {figure["kind"] for figure in plan.figures} == set(KINDS) - {"binarised", "reverted"} - (
         set() if plan.control.validated else {"gradient_variants"}
     )
     for figure in plan.figures:
@@ -281,3 +294,16 @@ def test_subjects_have_the_seed_of_their_run():
     seeds = {"seed5": 5, "seed4/epoch3": 4, "control/layers1-2": 4}
     for subject, seed in seeds.items():
         assert plan.params.subject_seed({**SUBJECT, "subject": subject}) == seed
+
+
+def test_models_without_noise_are_mixed_with_the_next_seeds():
+    plan = study(stages=["no_noise"], model_seeds=[3, 1, 2])
+    assert [plan.next_seed("bert", seed) for seed in (3, 1, 2)] == [1, 2, 3]
+    assert "no_noise" in plan.summary_tables
+    with pytest.raises(MemlocError, match=r"stages: no_noise mixes .* bert has only seed 4"):
+        study(stages=["no_noise"], model_seeds=[4])
+
+
+def test_without_swapping_there_is_nothing_to_compare_no_noise_with():
+    with pytest.raises(MemlocError, match=r"stages: no_noise .* swapping"):
+        study(stages=["no_noise"], techniques=["retraining"])

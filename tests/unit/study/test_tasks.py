@@ -206,7 +206,7 @@ def test_merged_keys_may_be_overridden(tmp_path):
 
 def test_broken_yaml_and_missing_file(tmp_path):
     (tmp_path / "broken.yaml").write_text("label: [a\n")
-    with pytest.raises(MemlocError, match=r"broken\.yaml.*not readable as YAML") as caught:
+    with pytest.raises(MemlocError, match=r"broken\.yaml.*can't be read") as caught:
         load_task("broken", [tmp_path])
     assert "\n" not in str(caught.value)
     (tmp_path / "empty.yaml").write_text("")
@@ -232,3 +232,53 @@ def test_text_columns_take_their_first_name(tmp_path):
     spec = changed(columns={"text": ["question|sentence1", "passage"], "label": "kind"})
     write(tmp_path, spec)
     assert text_columns(load_task("animals", [tmp_path])) == ["question", "passage"]
+
+
+ODD = ["\ufeffcat", "c\0at", "ca\ud800t", "cat\n", "cat\uffff", "\ufdd0"]
+
+
+@pytest.mark.parametrize("name", ODD, ids=ascii)
+@pytest.mark.parametrize("key", ["label", "labels"])
+def test_labels_that_no_figure_can_show(tmp_path, key, name):
+    value = name if key == "label" else [name, "dog"]
+    refuse(tmp_path, changed(**{key: value}), "animals.yaml", key, "U+")
+
+
+@pytest.mark.parametrize("name", ["Ünïcödé", "猫", "قط", "🐈\u200d⬛", "a b-c_d/1"])
+def test_labels_of_any_writing_are_taken(tmp_path, name):
+    write(tmp_path, changed(labels=[name, "dog"], label=name))
+    assert load_task("animals", [tmp_path])["labels"] == [name, "dog"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"train": ["train.csv", "train.csv"], "test": "test.csv"},
+        {"train": "train.csv", "test": "./train.csv"},
+        {"train": ["train.csv", "link.csv"], "test": "test.csv"},
+        {"train": "a.zip!rows.csv", "test": "sub/../a.zip!rows.csv"},
+    ],
+)
+def test_a_file_named_twice(tmp_path, files):
+    (tmp_path / "link.csv").symlink_to("train.csv")
+    (tmp_path / "sub").mkdir()
+    refuse(tmp_path, changed(source={"files": files}), "source.files names", "Name each file once")
+
+
+def test_a_file_may_be_named_for_a_split_that_is_not_read(tmp_path):
+    files = {"train": "train.csv", "test": "test.csv", "validation": "train.csv"}
+    write(tmp_path, changed(source={"files": files}), train_csv=ROWS, test_csv=ROWS)
+    assert load_task("animals", [tmp_path])
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a: 2024-13-45", "[" * 20_000, "a: &x [*x]\n? [1]\n: 2", "a: !!python/object:os.system x",
+     "a: " + "9" * 5000, "%TAG ! x", "a: \0"],
+)  # fmt: skip
+def test_whatever_yaml_stumbles_at_is_one_line(tmp_path, content):
+    (tmp_path / "odd.yaml").write_text(content)
+    with pytest.raises(MemlocError) as caught:
+        load_task("odd", [tmp_path])
+    line = str(caught.value)
+    assert "odd.yaml" in line and "\n" not in line and len(line) < 700

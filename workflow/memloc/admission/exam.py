@@ -14,6 +14,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from memloc.admission.heads import check_head_swaps
 from memloc.admission.layers import check_chain
 from memloc.admission.logits import example_rows
 from memloc.admission.rows import check_pooling, check_rows
@@ -93,6 +94,7 @@ def _checks(
         ),
         ("attention blocks", partial(exchanged, ATTENTION), (ATTENTION,)),
         ("feed-forward blocks", partial(exchanged, MLP), (MLP,)),
+        ("attention heads", lambda: check_head_swaps(model, other(), inputs), ("heads",)),
     ]
 
 

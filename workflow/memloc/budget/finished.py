@@ -12,7 +12,7 @@ from memloc.budget.budget import HOUR
 from memloc.budget.model import Finished, Job
 from memloc.budget.rates import cpu_threads
 from memloc.budget.stages import stage_of
-from memloc.store.files import read_record
+from memloc.store.files import read_record, reading
 from memloc.study.places import SUBJECTS
 
 COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hours", "ratio"]
@@ -94,7 +94,10 @@ def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]
 
 def _seconds(path: Path) -> float | None:
     """Wall-clock seconds of a benchmark file; None where it holds none."""
-    with open(path, newline="") as file:
+    with (
+        reading(path, "Delete it: it only says how long a job took"),
+        open(path, newline="", encoding="utf-8") as file,
+    ):
         values = [row.get("s") for row in csv.DictReader(file, delimiter="\t")]
     try:
         return float(values[-1] or "") if values else None

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from memloc.store.files import read_record
+from memloc.store.files import read_record, reading
 from memloc.study.admission import model_facts, source_facts
 from memloc.study.config import model_settings
 
@@ -198,7 +198,10 @@ class Sizes:
         if not path.exists():
             return {}
         found: dict[tuple[str, str | None], tuple[float, float]] = {}
-        with open(path, newline="") as file:
+        with (
+            reading(path, "Delete it to have it made anew"),
+            open(path, newline="", encoding="utf-8") as file,
+        ):
             for row in csv.DictReader(file, delimiter="\t"):
                 median, high = float(row["tokens_median"]), float(row["tokens_p95"])
                 spread = max(0.0, math.log(high / median) / NormalDist().inv_cdf(0.95))

@@ -158,11 +158,21 @@ def swapping(facts: Facts) -> Work:
     """All windows in one sweep over the layers."""
     task = facts.task
     every = facts.settings["swapping"]["clean_examples"] == "all"
-    rows = task.train if every else 2 * task.noisy
+    rows = (task.train if every else 2 * task.noisy) + task.validation
     layers = facts.model.layers
     sweep = passes(facts, rows, sweep_batch(facts, "swapping"), swapped_layers(layers))
     # states of a kind share a call: three a layer
     return Work(sweep.flops, sweep.calls * 3 * layers / swapped_layers(layers), 2 * START)
+
+
+def head_swapping(facts: Facts) -> Work:
+    """All heads of a layer side by side, from their layer to the top; heads are 64 wide, as a
+    rule."""
+    layers, whole = facts.model.layers, swapping(facts)
+    heads = max(1, facts.model.width // 64)
+    passed = layers + heads * layers * (layers + 1) // 2
+    calls = whole.calls / (3 * layers) * (layers + layers * (layers + 1) // 2)
+    return Work(whole.flops * passed / swapped_layers(layers), calls, whole.seconds)
 
 
 def patching(facts: Facts) -> Work:
@@ -183,7 +193,8 @@ def retraining(facts: Facts) -> Work:
     layers = prefix + 3 * opened + 2 * closed
     epoch = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
     calls = epoch.calls * 6 * model.layers / layers  # windows share their calls
-    end = prediction(facts, 2 * task.noisy) * ((prefix + opened + closed) / model.layers)
+    measured = prediction(facts, 2 * task.noisy + task.validation)
+    end = measured * ((prefix + opened + closed) / model.layers)
     return Work(epoch.flops, calls) * recipe["epochs"] + end + Work(seconds=2 * START)
 
 
@@ -201,7 +212,8 @@ def probing(facts: Facts) -> Work:
     # layers 0..L of theta_M2, and layer 1 of theta_F
     probes = (model.layers + 2) * PROBE_KINDS * len(recipe["seeds"])
     rows, hidden = PROBE_ROWS * task.train * recipe["epochs"], recipe["hidden"]
-    flops = 6 * rows * probes * (model.width * hidden + hidden * hidden)
+    inner = hidden * hidden * (recipe["hidden_layers"] - 1)
+    flops = 6 * rows * probes * (model.width * hidden + inner)
     training_probes = Work(flops, PROBE_CALLS * rows / recipe["batch_size"])
     return prediction(facts, 2 * task.train) + training_probes + Work(seconds=2 * START)
 

@@ -1,7 +1,6 @@
 """One model of the control setup from files to files, at the first learning rate that suffices."""
 
 import logging
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from memloc.data.tokens import load_tokenizer
 from memloc.models.load import load_pretrained, on_device
 from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
+from memloc.store.drafts import remove_scratch
 from memloc.store.provenance import sha256
 from memloc.training.finetune import (
     RunFiles,
@@ -158,4 +158,4 @@ def train_control(
         **record.facts(),
     }
     write_results(chosen.run, tokenizer, places, facts, HISTORY)
-    shutil.rmtree(places.scratch, ignore_errors=True)
+    remove_scratch(places.scratch)

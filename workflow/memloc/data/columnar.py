@@ -1,5 +1,6 @@
 """Tables that `datasets` reads: parquet and arrow files, and folders written by save_to_disk."""
 
+import json
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,8 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from memloc.errors import MemlocError, listed, shortly
-from memloc.store.files import read_json
+from memloc.data.limits import MOST_BYTES, refuse_many
+from memloc.errors import MemlocError, listed
+from memloc.store.files import readable, reading, refuse_unreadable
+
+REMEDY = (
+    "It is no whole file of its kind, or holds a column that `datasets` does not know: fetch it "
+    "again, or write it again without that column."
+)
+SAVED = (
+    "It is no whole folder of save_to_disk, or one of its splits holds no rows: write it again "
+    "with datasets' save_to_disk, or name its files under source.files."
+)
+BATCH = 1024  # rows that are unpacked at once to see how large they are
 
 
 def read_columnar(content: bytes, kind: str, shown: str) -> list[tuple[str, dict[str, Any]]]:
@@ -19,27 +31,30 @@ def read_columnar(content: bytes, kind: str, shown: str) -> list[tuple[str, dict
     """
     import datasets  # takes seconds, which files of text can save
 
-    with tempfile.TemporaryDirectory(prefix="memloc-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memloc-") as folder, reading(shown, REMEDY):
         file = Path(folder, f"rows.{kind}")
         file.write_bytes(content)
-        try:
-            _refuse_twice(_column_names(file, kind), shown)
-            if kind == "parquet" and pq.read_metadata(file).num_rows == 0:
-                return []  # at which datasets stumbles
-            loaded = datasets.load_dataset(
-                kind, data_files=str(file), split="train", cache_dir=folder
-            )
-        except (pa.ArrowException, OSError, datasets.exceptions.DatasetGenerationError) as error:
-            cause = str(error.__cause__ or error).splitlines()[0]
-            raise MemlocError(
-                f"{shown}: not a whole {kind} file: {shortly(cause, 160)}. Fetch or write it again."
-            ) from error
-        except ValueError as error:  # a kind of column that datasets does not know
-            raise MemlocError(
-                f"{shown}: cannot be read: {shortly(str(error), 160)}. Write it again without "
-                "that column."
-            ) from error
+        _refuse_twice(_column_names(file, kind), shown)
+        if kind == "parquet" and not _rows_in(file, shown):
+            return []  # at which datasets stumbles
+        loaded = datasets.load_dataset(kind, data_files=str(file), split="train", cache_dir=folder)
         return rows_of(loaded)
+
+
+def _rows_in(file: Path, shown: str) -> int:
+    """Rows of a parquet file; MemlocError where they unpack to more than MOST_BYTES."""
+    with pq.ParquetFile(file) as parts:
+        refuse_many(parts.metadata.num_rows, shown)
+        unpacked = 0
+        for batch in parts.iter_batches(BATCH):
+            unpacked += batch.nbytes
+            if unpacked > MOST_BYTES:
+                raise MemlocError(
+                    f"{shown}: its rows unpack to more than {readable(MOST_BYTES)}, and are held "
+                    "in memory. Split it into several files (source.files takes a list), or keep "
+                    "fewer columns or rows."
+                )
+        return int(parts.metadata.num_rows)
 
 
 def rows_of(dataset: Any, named: bool = False) -> list[tuple[str, dict[str, Any]]]:
@@ -79,9 +94,11 @@ def read_saved(folder: str, splits: list[str]) -> dict[str, list[tuple[str, dict
     import datasets
 
     index = Path(folder, "dataset_dict.json")
-    try:
+    with reading(folder, SAVED):
+        for file in Path(folder).rglob("*"):
+            refuse_unreadable(file)
         if index.is_file():  # splits that aren't asked for may be empty, at which datasets stumbles
-            refuse_lacking(splits, read_json(index)["splits"], folder)
+            refuse_lacking(splits, json.loads(index.read_text(encoding="utf-8"))["splits"], folder)
             parts = {name: datasets.load_from_disk(f"{folder}/{name}") for name in splits}
         else:
             parts = {"train": datasets.load_from_disk(folder)}
@@ -89,21 +106,6 @@ def read_saved(folder: str, splits: list[str]) -> dict[str, list[tuple[str, dict
         for name in splits:
             _refuse_twice(parts[name].column_names, f"{folder}: {name}")
         return {name: rows_of(parts[name], named=True) for name in splits}
-    except FileNotFoundError as error:
-        raise MemlocError(
-            f"{folder}: is not a whole folder of save_to_disk: {shortly(str(error), 160)}. "
-            "Write it again with datasets' save_to_disk, or name its files under source.files."
-        ) from error
-    except LookupError as error:
-        raise MemlocError(
-            f"{folder}: is damaged, or one of {listed(splits)} holds no rows. Write it again with "
-            "datasets' save_to_disk."
-        ) from error
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise MemlocError(
-            f"{folder}: cannot be read: {shortly(str(error), 160)}. Write it again with datasets' "
-            "save_to_disk."
-        ) from error
 
 
 def refuse_lacking(wanted: list[str], there: Iterable[str], shown: str) -> None:

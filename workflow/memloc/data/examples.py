@@ -1,7 +1,7 @@
 """How a model reads a task's texts, and the training examples as it reads them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -30,12 +30,55 @@ class Reading:
         return load_examples(data, split, names, labels, tokenizer, separator, longest)
 
 
-def noisy_training(
-    data: str | Path, checkpoint: str | Path, reading: Reading
-) -> tuple[Examples, int]:
-    """The training examples with perturbed labels as a checkpoint reads them, and the pad id."""
+@dataclass(frozen=True)
+class Measured:
+    """What errors are measured on: training examples, and held-out ones after them.
+
+    examples: noisy and clean training examples with the labels trained on, then validation
+    examples with their original ones, of which none counts as noisy; original (n,): class ids of
+    the original labels, UNKNOWN where nobody knows; heldout (n,): whether a row is a validation
+    example.
+    """
+
+    examples: Examples
+    original: torch.Tensor
+    heldout: torch.Tensor
+
+
+def join(training: Examples, original: torch.Tensor, heldout: Examples) -> Measured:
+    """Training examples with their `original` class ids (n,), and held-out ones, in one."""
+    n_training, n_heldout = len(training), len(heldout)
+    unmarked = replace(heldout, noisy=torch.zeros(n_heldout, dtype=torch.bool))
+    parts = (training, unmarked)
+    examples = Examples(
+        [ids for part in parts for ids in part.ids],
+        torch.cat([part.labels for part in parts]),
+        torch.cat([part.noisy for part in parts]),
+        torch.cat([part.index for part in parts]),
+        sum(part.n_cut for part in parts),
+    )
+    is_heldout = torch.arange(n_training + n_heldout) >= n_training
+    return Measured(examples, torch.cat([original, heldout.labels]), is_heldout)
+
+
+def with_heldout(
+    training: Examples, data: str | Path, checkpoint: str | Path, reading: Reading
+) -> Measured:
+    """Training examples of a perturbed.parquet, and all its validation examples after them."""
+    original = original_labels(data, training.index, reading.class_names)
     tokenizer = load_tokenizer(checkpoint)
-    return reading.examples(data, "train", "perturbed", tokenizer), tokenizer.pad_token_id
+    return join(training, original, reading.examples(data, "validation", "original", tokenizer))
+
+
+def noisy_training(
+    data: str | Path, checkpoint: str | Path, reading: Reading, labels: str = "perturbed"
+) -> tuple[Examples, int]:
+    """The training examples with their `labels` as a checkpoint reads them, and the pad id.
+
+    "original" leaves out those whose original label nobody knows.
+    """
+    tokenizer = load_tokenizer(checkpoint)
+    return reading.examples(data, "train", labels, tokenizer), tokenizer.pad_token_id
 
 
 def original_labels(

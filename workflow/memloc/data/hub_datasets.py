@@ -20,6 +20,7 @@ from memloc.data import hub
 from memloc.data.columnar import refuse_lacking, rows_of
 from memloc.data.readers import as_table, read_file
 from memloc.errors import MemlocError, listed, shortly
+from memloc.store.files import reading
 from memloc.store.provenance import sha256
 
 logger = logging.getLogger(__name__)
@@ -82,7 +83,8 @@ def load(
         refuse_lacking(splits, builder.info.splits, name)
         tables, hashes = {}, _hashes(builder, repo)
         for split in splits:
-            rows = rows_of(builder.as_dataset(split=split), named=True)
+            with reading(f"{shown}{split}", "Look at the repository, or use another revision."):
+                rows = rows_of(builder.as_dataset(split=split), named=True)
             tables[split] = as_table(rows, f"{shown}{split} ", f"{shown}{split}")
     served = {"kind": "dataset", "repository": repo, "config": builder.config.name}
     return tables, served | {"revision": revision, "commit": commit, "files": hashes}

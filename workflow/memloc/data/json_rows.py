@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from memloc.data.faults import by_value, places, raise_all
+from memloc.data.limits import refuse_many
 from memloc.errors import encodable, shortly
+from memloc.progress import progress
 
 Rows = list[tuple[str, dict[str, Any]]]
 
@@ -23,9 +25,15 @@ class _Objects:
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         # half a character, as in "\\ud800", could not be a column's name
-        names = [encodable(name) for name, _ in pairs]
-        self.twice += sorted({name for name in names if names.count(name) > 1})
+        names = [name if name.isascii() else encodable(name) for name, _ in pairs]
+        if len(set(names)) < len(names):
+            self.twice += sorted({name for name in names if names.count(name) > 1})
         return dict(zip(names, (value for _, value in pairs), strict=True))
+
+    def take_twice(self) -> list[str]:
+        """The keys noticed since this was last asked."""
+        twice, self.twice = self.twice, []
+        return twice
 
 
 class _Faults:
@@ -40,12 +48,12 @@ class _Faults:
 
     def add(self, value: Any, line: int, twice: list[str]) -> None:
         """Take a value that was read, which should be an object."""
-        row = f"{self.shown} line {line}"
-        self.twice += [(key, row) for key in twice]
         if isinstance(value, dict):
             self.rows.append((f"line {line}", value))
+            refuse_many(len(self.rows), self.shown)
         else:
-            self.others.append((value, row))
+            self.others.append((value, f"{self.shown} line {line}"))
+        self.twice += [(key, f"{self.shown} line {line}") for key in twice]
 
     def refuse(self) -> None:
         """Raise MemlocError if anything was wrong."""
@@ -81,16 +89,17 @@ def read_json(
 
 def _read_lines(text: str, found: _Faults) -> None:
     # Not splitlines(), which also breaks at characters that JSON allows inside strings.
-    for number, line in enumerate(text.split("\n"), 1):
+    lines, objects = text.split("\n"), _Objects()
+    for number, line in enumerate(progress(lines, len(lines), f"lines of {found.shown} read"), 1):
         if not line.strip():
             continue
-        objects = _Objects()
         try:
             value = objects.decoder.decode(line)
         except (ValueError, RecursionError) as error:  # also a number of thousands of digits
             found.broken.append((f"{found.shown} line {number}", str(error)))
+            objects.take_twice()
             continue
-        found.add(value, number, objects.twice)
+        found.add(value, number, objects.take_twice())
 
 
 def _read_array(text: str, found: _Faults) -> None:
@@ -104,8 +113,7 @@ def _read_array(text: str, found: _Faults) -> None:
                 break
             line, counted = line + text.count("\n", counted, place), place
             value, place = objects.decoder.raw_decode(text, place)
-            found.add(value, line, objects.twice)
-            objects.twice = []
+            found.add(value, line, objects.take_twice())
             place = _skip(text, place)
             if text[place : place + 1] == "]":
                 break

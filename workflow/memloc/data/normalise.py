@@ -14,9 +14,11 @@ import pandas as pd
 from memloc.data.faults import PLACE, by_value, places, raise_all
 from memloc.data.readers import ROW
 from memloc.errors import MemlocError, listed, shortly
+from memloc.progress import progress
 from memloc.study.tasks import Task, alternatives, as_text, label_map, text_columns
 
 TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
+LONGEST_TEXT = 1_000_000  # characters: a long book; models read some hundred words of it
 UNREAD = "…"  # stands for a text or score that is refused, until all faults are told
 
 
@@ -101,15 +103,16 @@ def _column(raw: pd.DataFrame, wish: str) -> pd.Series:
 
 def _as_texts(frame: pd.DataFrame, name: str, faults: list[str]) -> list[str]:
     """A text column's values as texts; a missing one is empty."""
-    texts, others, halves = [], [], []
-    for value, row in zip(frame[name], frame[ROW], strict=True):
+    texts, others, odd = [], [], []
+    pairs = zip(frame[name], frame[ROW], strict=True)
+    for value, row in progress(pairs, len(frame), f"texts of column {name} checked"):
         text = UNREAD
         if isinstance(value, list | tuple | dict | bytes):
             others.append((f"{shortly(value)}, a {type(value).__name__}", row))
         elif value is None or value is pd.NA or value != value:
             text = ""
-        elif half := _half_character(str(value)):
-            halves.append((f"{half} in {shortly(value)}", row))
+        elif why := _unreadable(value if isinstance(value, str) else str(value)):
+            odd.append((f"{why} in {shortly(value)}", row))
         else:
             text = str(value)
         texts.append(text)
@@ -119,16 +122,25 @@ def _as_texts(frame: pd.DataFrame, name: str, faults: list[str]) -> list[str]:
             "text. Join its parts to one text in the file, or name another column under "
             "columns.text."
         )
-    if halves:
+    if odd:
         faults.append(
-            f"{places(row for _, row in halves)}: column {name!r} holds {halves[0][0]}. Remove it, "
-            "or write the file anew from its source as UTF-8."
+            f"{places(row for _, row in odd)}: column {name!r} holds {odd[0][0]}. Remove it, or "
+            "write the file anew from its source as UTF-8, one document per row."
         )
     return texts
 
 
-def _half_character(text: str) -> str | None:
-    """Half a character, as a JSON "\\ud83d" alone is, can be neither stored nor tokenised."""
+def _unreadable(text: str) -> str | None:
+    """What makes a text none that a model should read; None for any other.
+
+    Half a character, as a JSON "\\ud83d" alone is, can be neither stored nor tokenised. NUL stands
+    in texts of another encoding (UTF-16) or in no text at all. Models read the beginning alone of
+    a text as long as a book, while all of it would be held and tokenised many times.
+    """
+    if len(text) > LONGEST_TEXT:
+        return f"{len(text):,} characters, more than the {LONGEST_TEXT:,} that memloc reads,"
+    if "\0" in text:
+        return f"NUL at character {text.index(chr(0)) + 1}"
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -60,7 +60,7 @@ def download(package: str, folder: Path, sdist: bool, expected_hash: str | None)
     logger.info("downloading %s", package)
     with tempfile.TemporaryDirectory(prefix="memloc-pip-") as scratch:
         wish = Path(scratch, "requirements.txt")
-        wish.write_text(f"{package}{pin}\n")
+        wish.write_text(f"{package}{pin}\n", encoding="utf-8")
         wanted = ["--no-deps", "--dest", str(folder), "--quiet", "--retries", "5", *kind]
         wanted.append("--disable-pip-version-check")
         program = _sdist_program(folder, package) if sdist else [*_pip(), "download"]

@@ -6,18 +6,24 @@ where each row stands: "train.csv line 17", as an editor numbers lines, or "trai
 
 import codecs
 import hashlib
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from memloc.data.archives import COMPRESSED_ENDINGS, contents, open_archive, told
+from memloc.data.archives import (
+    COMPRESSED_ENDINGS,
+    REMEDY,
+    contents,
+    open_archive,
+)
 from memloc.data.columnar import read_columnar
 from memloc.data.json_rows import read_json
+from memloc.data.limits import file_bytes, refuse_many
 from memloc.data.separated import orange, separated
 from memloc.errors import MemlocError
+from memloc.store.files import reading
 
 ROW = "__row__"
 TEXT_READERS = {
@@ -52,6 +58,7 @@ def read_file(path: str | Path, source: dict[str, Any], shown: str | None = None
         records = read_columnar(contents(path, shown), kind, shown)
     else:
         text = decode(contents(path, shown), source, shown)
+        refuse_many(text.count("\n"), shown)
         records = list(TEXT_READERS[kind](text, source, shown))
     if kind == "folders":
         return as_table(records, f"{shown}/", shown)
@@ -142,13 +149,13 @@ def _folders(
 
 def _texts_below(path: str) -> Iterator[tuple[str, bytes]]:
     outer, _, inside = path.partition("!")
-    with told(path):
+    with reading(path, REMEDY):
         if Path(outer).is_dir():
             for file in Path(outer).glob("*/*"):
                 if file.name.lower().endswith(".txt"):
-                    yield f"{file.parent.name}/{file.name}", file.read_bytes()
+                    yield f"{file.parent.name}/{file.name}", file_bytes(file)
             return
-        archive = open_archive(io.BytesIO(Path(outer).read_bytes()), outer)
+        archive = open_archive(file_bytes(outer), outer)
         start = f"{inside.strip('/')}/" if inside else ""
         for name in archive.names():
             below = name.removeprefix(start)

@@ -12,7 +12,7 @@ from memloc.data.columnar import read_saved
 from memloc.data.normalise import normalise
 from memloc.data.readers import as_table, content_hash, read_file
 from memloc.errors import MemlocError, listed
-from memloc.store.files import read_json, write_json
+from memloc.store.files import read_record, write_json
 from memloc.store.provenance import memloc_version, sha256
 from memloc.store.tables import write_task
 from memloc.study.sources import is_local, source_files, splits_needed
@@ -30,6 +30,8 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
     """
     output = Path(output)
     raw, served = read_source(task, files)
+    count = sum(len(part) for part in raw.values())
+    logger.info("%s: %d rows read; naming and checking them", task["name"], count)
     frame, dropped = normalise(raw, task)
     verify(frame, task)
     facts = {
@@ -166,7 +168,7 @@ def _compare(record: Path, facts: dict[str, Any]) -> list[str]:
     now = {"files": facts["source"]["files"], "rows": facts["rows"]}
     if "commit" in facts["source"]:
         now["commit"] = facts["source"]["commit"]
-    before = read_json(record) if record.exists() else now
+    before = read_record(record, "Delete it: it only tells how data change") or now
     # Files are compared by name without folder: the folder they were read from may have moved.
     differences = [
         f"{key}: was {before.get(key)}, is {now.get(key)}"

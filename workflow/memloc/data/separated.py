@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from memloc.data.faults import places, raise_all
 from memloc.errors import MemlocError, listed
+from memloc.progress import progress
 
 logger = logging.getLogger(__name__)
 LITERAL = "if quotes are part of the text, set source.quoting: false"
@@ -60,7 +61,7 @@ def _records(
     """Records of `lines`, of which the first is line `start` of the file; blank lines are none."""
     csv.field_size_limit(sys.maxsize)
     reader = csv.reader(
-        lines,
+        progress(lines, len(lines), f"lines of {shown} read"),
         delimiter=delimiter,
         quoting=csv.QUOTE_MINIMAL if source.get("quoting", True) else csv.QUOTE_NONE,
         strict=True,

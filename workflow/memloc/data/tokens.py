@@ -13,9 +13,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from memloc.errors import MemlocError
 from memloc.progress import progress
 from memloc.store.columns import text_names
+from memloc.store.files import reading
 from memloc.store.tables import read_parquet
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
+TOKENIZER = "Bring the model's folder anew, or save its tokenizer there with save_pretrained."
 NO_CHARACTER = "\ufdd0\uffff"  # code points that are no characters of any text
 
 
@@ -53,11 +55,11 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     Raises MemlocError where the folder has no tokenizer, or the tokenizer neither token.
     """
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    except Exception as error:  # each class of tokenizers has its own; all of them end the job
+        with reading(f"{folder}: the tokenizer", TOKENIZER):
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except MemlocError:
         if _vocabulary(folder):
-            line = " ".join(str(error).split())[:300]
-            raise MemlocError(f"{folder}: the tokenizer can't be loaded: {line}") from error
+            raise
         tokenizer = None
     # Where its files are missing, transformers makes up a tokenizer that knows no word; those of
     # characters or bytes (CANINE, ByT5) need none.

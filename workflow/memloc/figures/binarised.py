@@ -15,9 +15,10 @@ TITLES = {"crossing": "crossing", "initiation": "classification initiation"}
 def binarised(mcog: pd.DataFrame, events: pd.DataFrame | None, tasks: Entries) -> Figure:
     """A panel per quantity, a row per task: filled with all classes, open with two.
 
-    Marks are means over models, bars their standard deviation.
+    Marks are means over models, bars their standard deviation. Techniques that found nothing in a
+    task and model are left out.
     """
-    frame = depths(mcog, events)
+    frame = depths(mcog[mcog["found"].eq("yes")], events)
     styles = task_styles(tasks)
     names = [name for name in styles if f"{name}{BINARY}" in styles]
     quantities = [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]

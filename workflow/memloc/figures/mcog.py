@@ -78,6 +78,8 @@ def _dots(
             "color": styles[name].colour,
             "marker": styles[name].marker,
         } | marks
+        if part.loc[name].get("found") == "no":
+            look_of["markerfacecolor"] = "white"
         if np.isnan(centre):
             inside = axes.get_yaxis_transform()  # x from 0 to 1 of the axes, which aren't final yet
             axes.text(0.01, height, "undefined", va="center", fontsize=6, transform=inside)

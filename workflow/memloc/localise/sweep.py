@@ -9,11 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 import torch
 from transformers import PreTrainedModel
 
-from memloc.data.examples import Reading, noisy_training
+from memloc.data.examples import (
+    UNKNOWN,
+    Measured,
+    Reading,
+    noisy_training,
+    with_heldout,
+)
 from memloc.data.tokens import Examples, token_batches
 from memloc.localise.clean import draw_clean
 from memloc.machine.device import autocast
@@ -47,53 +54,129 @@ class SweepResult:
     examples: pd.DataFrame
 
 
+def error_table(predicted: torch.Tensor, measured: Measured) -> pd.DataFrame:
+    """Errors of each column of predicted (examples, columns), class ids: a row per column.
+
+    An error is a prediction other than the label trained on; of held-out examples, which count in
+    validation_error alone, other than the original one. to_original: the share of noisy examples
+    that get their original label, among the n_original whose original label is known. A share of
+    no example is nan.
+    """
+    examples, noisy = measured.examples, measured.examples.noisy
+    wrong = predicted != examples.labels[:, None]
+    clean, known = ~noisy & ~measured.heldout, noisy & (measured.original != UNKNOWN)
+    returned = predicted == measured.original[:, None]
+    frame = pd.DataFrame(
+        {
+            "noisy_error": _shares(wrong, noisy),
+            "clean_error": _shares(wrong, clean),
+            "n_noisy": int(noisy.sum()),
+            "n_clean": int(clean.sum()),
+            "to_original": _shares(returned, known),
+            "n_original": int(known.sum()),
+            "validation_error": _shares(wrong, measured.heldout),
+            "n_validation": int(measured.heldout.sum()),
+        }
+    )
+    return frame.assign(noise_minus_clean=frame["noisy_error"] - frame["clean_error"])
+
+
+def _shares(found: torch.Tensor, rows: torch.Tensor) -> np.ndarray:
+    """The share of `rows` that are true in each column."""
+    return found[rows].double().mean(0).numpy()
+
+
 def window_table(
-    windows: Sequence[Window], kept: torch.Tensor, noisy: torch.Tensor, n_layers: int
+    windows: Sequence[Window], predicted: torch.Tensor, measured: Measured, n_layers: int
 ) -> pd.DataFrame:
-    """A row per window from kept (examples, windows), whether the trained label was predicted.
+    """A row per window from predicted (examples, windows), class ids.
 
     noisy_error_normalised is nan unless the window of all layers is there and has an error.
     """
-    errors = ~kept
-    frame = pd.DataFrame(windows, columns=["start", "end"])
-    frame["noisy_error"] = errors[noisy].double().mean(0).numpy()
-    frame["clean_error"] = errors[~noisy].double().mean(0).numpy()
-    frame["n_noisy"], frame["n_clean"] = int(noisy.sum()), int((~noisy).sum())
+    frame = pd.DataFrame(windows, columns=["start", "end"]).join(error_table(predicted, measured))
     whole = frame.loc[(frame["start"] == 1) & (frame["end"] == n_layers), "noisy_error"]
     ceiling = whole.iloc[0] if len(whole) and whole.iloc[0] > 0 else float("nan")
     frame["noisy_error_normalised"] = frame["noisy_error"] / ceiling
     return frame
 
 
-def per_example(windows: Sequence[Window], kept: torch.Tensor, examples: Examples) -> pd.DataFrame:
+def per_example(
+    windows: Sequence[Window], predicted: torch.Tensor, examples: Examples
+) -> pd.DataFrame:
     """index, then per window whether the perturbed label was still predicted; noisy rows only."""
     noisy = examples.noisy
+    kept = predicted[noisy] == examples.labels[noisy, None]
     table = {"index": examples.index[noisy].numpy()}
     for column, window in enumerate(windows):
-        table[window_name(window)] = kept[noisy][:, column].numpy()
+        table[window_name(window)] = kept[:, column].numpy()
     return pd.DataFrame(table).sort_values("index", ignore_index=True)
 
 
-def window_errors(
+def predictions(
     sweep: Sweep, examples: Examples, pad_id: int, batch_tokens: int, precision: str
-) -> SweepResult:
-    """Memorisation error and clean error of every window of a sweep over `examples`.
+) -> torch.Tensor:
+    """Class ids (examples, windows) that every window of a sweep predicts.
 
-    An error is a prediction other than the (perturbed) label trained on. Examples are batched by
-    length, at most `batch_tokens` padded tokens a batch; predictions don't depend on it.
+    Examples are batched by length, at most `batch_tokens` padded tokens a batch; predictions don't
+    depend on it.
     """
     device = sweep.stack.model.device
-    kept = torch.zeros(len(examples), len(sweep.windows), dtype=torch.bool)
-    described = f"{sweep.name}: windows"
-    for rows, inputs in token_batches(examples, batch_tokens, pad_id, device, described):
+    predicted = torch.empty(len(examples), len(sweep.windows), dtype=torch.int64)
+    for rows, inputs in token_batches(examples, batch_tokens, pad_id, device, sweep.name):
         with autocast(precision, device):
             logits = sweep.sweep(inputs)
-        predicted = torch.stack([logits[window].argmax(-1) for window in sweep.windows], dim=1)
-        kept[rows] = predicted.cpu() == examples.labels[rows, None]
+        found = torch.stack([logits[window].argmax(-1) for window in sweep.windows], dim=1)
+        predicted[rows] = found.cpu()
+    return predicted
+
+
+def window_errors(
+    sweep: Sweep, measured: Measured, pad_id: int, batch_tokens: int, precision: str
+) -> SweepResult:
+    """Errors of every window of a sweep, and what became of every noisy example."""
+    examples = measured.examples
+    predicted = predictions(sweep, examples, pad_id, batch_tokens, precision)
     return SweepResult(
-        window_table(sweep.windows, kept, examples.noisy, len(sweep.stack.layers)),
-        per_example(sweep.windows, kept, examples),
+        window_table(sweep.windows, predicted, measured, len(sweep.stack.layers)),
+        per_example(sweep.windows, predicted, examples),
     )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model on its device whose parts will be modified, and what errors are measured on.
+
+    before: whether it predicts its label (n_noisy,), of each noisy example in their order.
+    """
+
+    model: PreTrainedModel
+    measured: Measured
+    pad_id: int
+    record: RunRecord
+    before: torch.Tensor
+
+
+def load_subject(
+    inputs: Mapping[str, str],
+    settings: Mapping[str, Any],
+    changed: str = "theta_M2",
+    labels: str = "perturbed",
+) -> Subject:
+    """The checkpoint `changed` of inputs, and the examples with their `labels` as it reads them.
+
+    inputs: "data" and checkpoints. settings: reading; precision; clean_examples: errors are
+    measured on all noisy training examples, and on all clean ones ("all") or as many as there are
+    noisy ones ("equal", drawn from seed), and on all validation examples.
+    """
+    data, checkpoint = inputs["data"], inputs[changed]
+    record = RunRecord(settings["precision"], [inputs[name] for name in inputs if name != "data"])
+    reading = Reading(**settings["reading"])
+    training, pad_id = noisy_training(data, checkpoint, reading, labels)
+    chosen = choose_examples(training, settings["clean_examples"], settings["seed"])
+    measured = with_heldout(chosen, data, checkpoint, reading)
+    model = on_device(load_finetuned(checkpoint), record.device)
+    before = memorised_examples(model, chosen, pad_id, 64, record.precision)
+    return Subject(model, measured, pad_id, record, before)
 
 
 def measure(
@@ -108,23 +191,17 @@ def measure(
     inputs: "data" and checkpoints, theta_M2 and whatever the windows are replaced by. outputs:
     "table", a row per window; "examples", the noisy examples by window; if asked for, "memorised",
     which noisy examples theta_M2 remembers before anything is replaced (index, memorised).
-    settings: reading; precision; clean_examples: errors are measured on all noisy training
-    examples, and on all clean ones ("all") or as many as there are noisy ones ("equal", drawn from
-    seed); what else is there is recorded. Raises MemlocError for checkpoints that don't belong
-    together.
+    settings: see `load_subject`; what else is there is recorded. Raises MemlocError for checkpoints
+    that don't belong together.
     """
-    checkpoints = [path for name, path in inputs.items() if name != "data"]
-    record = RunRecord(settings["precision"], checkpoints)
-    reading = Reading(**settings["reading"])
-    training, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
-    chosen = choose_examples(training, settings["clean_examples"], settings["seed"])
-    model = on_device(load_finetuned(inputs["theta_M2"]), record.device)
-    before = memorised_examples(model, chosen, pad_id, 64, record.precision)
-    share = share_of(before)
-    sweep = sweep_of(model)
-    result = window_errors(sweep, chosen, pad_id, batch_tokens, record.precision)
+    subject = load_subject(inputs, settings)
+    share, record = share_of(subject.before), subject.record
+    sweep = sweep_of(subject.model)
+    result = window_errors(sweep, subject.measured, subject.pad_id, batch_tokens, record.precision)
     if "memorised" in outputs:
-        frame = pd.DataFrame({"index": chosen.index[chosen.noisy].numpy(), "memorised": before})
+        examples = subject.measured.examples
+        index = examples.index[examples.noisy].numpy()
+        frame = pd.DataFrame({"index": index, "memorised": subject.before})
         write_parquet(frame.sort_values("index"), outputs["memorised"])
     write_parquet(result.examples, outputs["examples"])
     write_tsv(result.table, outputs["table"], COLUMNS["windows"])

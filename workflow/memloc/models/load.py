@@ -14,12 +14,15 @@ from memloc.errors import MemlocError
 from memloc.models.layers import find_layers, head_names, toy_inputs
 from memloc.models.whole import refuse_further_layers
 from memloc.seeds import derive
+from memloc.store.files import reading
 from memloc.store.provenance import sha256
 
 WEIGHTS = "model.safetensors"
 NEW_POOLER = (
     "its checkpoint has no pooler: the pooler is drawn from the seed, and is as new as the head"
 )
+PRETRAINED = "Delete the folder to have the model retrieved and examined anew."
+FINETUNED = "Delete the folder to have the model trained anew."
 
 # Which weights are missing is checked here; transformers' own table of them would only alarm.
 transformers_logging.set_verbosity_error()
@@ -33,13 +36,17 @@ def load_pretrained(folder: str | Path, class_names: Sequence[str], seed: int) -
     its layers can't be found or are fewer than the weights'. A pooler that is missing is drawn
     from the seed as well.
     """
-    return load_with_notes(folder, class_names, seed)[0]
+    with reading(folder, PRETRAINED):
+        return load_with_notes(folder, class_names, seed)[0]
 
 
 def load_with_notes(
     folder: str | Path, class_names: Sequence[str], seed: int
 ) -> tuple[PreTrainedModel, list[str]]:
-    """load_pretrained, and what a reader of its results should know of the model."""
+    """load_pretrained, and what a reader of its results should know of the model.
+
+    To be used inside `store.files.reading`: what others wrote fails in any way.
+    """
     with torch.random.fork_rng(devices=[]):
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder,
@@ -99,13 +106,15 @@ def _pooler_names(model: PreTrainedModel) -> set[str]:
 
 def load_finetuned(folder: str | Path) -> PreTrainedModel:
     """A checkpoint that fine-tuning wrote, in float32; any missing weight is an error."""
-    model, report = AutoModelForSequenceClassification.from_pretrained(
-        folder, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
-    )
-    if report["missing_keys"]:
-        missing = sorted(report["missing_keys"])[:5]
-        raise MemlocError(f"{folder}: not a fine-tuned checkpoint, it lacks {', '.join(missing)}")
-    return _prepare(model, folder)
+    with reading(folder, FINETUNED):
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            folder, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
+        )
+        if missing := sorted(report["missing_keys"])[:5]:
+            raise MemlocError(
+                f"{folder}: not a fine-tuned checkpoint, it lacks {', '.join(missing)}"
+            )
+        return _prepare(model, folder)
 
 
 def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedModel:

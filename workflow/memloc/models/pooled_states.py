@@ -4,6 +4,7 @@ BERT and MPNet classify from the first token, decoders from the last real one. W
 the model itself: of layer L's output, logits depend on that token alone.
 """
 
+import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -171,14 +172,14 @@ def fill_states(
     return out
 
 
-def _take_room(file: IO[bytes], count: int) -> None:
+def _take_room(file: IO[bytes], folder: Path, count: int) -> None:
     """Hold `count` bytes for a file: writing to a mapping that finds none kills the process."""
-    if not hasattr(os, "posix_fallocate"):
-        return
     try:
-        os.posix_fallocate(file.fileno(), 0, count)
+        os.ftruncate(file.fileno(), count)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, count)
     except OSError as error:
-        raise full_disk(file.name, count) if is_full(error) else error from error
+        raise full_disk(folder, count) if is_full(error) else error from error
 
 
 @contextmanager
@@ -192,10 +193,10 @@ def room_for_states(
     """
     kind = DTYPES[dtype]
     folder = Path(folder or tempfile.gettempdir())
-    size = layers * rows * width
-    require_space(folder, size * kind.itemsize, "a temporary file of hidden states")
-    with tempfile.NamedTemporaryFile(dir=folder, prefix="states-") as file:
-        _take_room(file, size * kind.itemsize)
-        flat = torch.from_file(file.name, shared=True, size=size, dtype=kind)
-        # The mapping outlives the name, so that nothing stays behind even when a job is killed.
+    size = layers * rows * width * kind.itemsize
+    require_space(folder, size, "a temporary file of hidden states")
+    # The file never has a name, and the mapping outlives it: nothing stays when a job is killed.
+    with tempfile.TemporaryFile(dir=folder) as file:
+        _take_room(file, folder, size)
+        flat = torch.frombuffer(mmap.mmap(file.fileno(), size), dtype=kind)
     yield flat.view(layers, rows, width)

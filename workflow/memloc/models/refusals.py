@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from memloc.errors import MemlocError
-from memloc.store.files import read_record
+from memloc.errors import MemlocError, shortly
+from memloc.store.files import read_record, reading
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"
+LAYERS, MOST_LAYERS = ("num_hidden_layers", "n_layer", "num_layers"), 1000
+BRING = "Bring it anew (an interrupted download?)"
 
 
 def refuse_kind(folder: Path) -> None:
@@ -40,6 +43,9 @@ def refuse_weights(folder: Path) -> None:
             )
         if file.endswith(".bin"):
             _refuse_objects(folder / file)
+        else:
+            with reading(folder / file, BRING):
+                safe_open(folder / file, "pt")  # which reads the file's header and its length
 
 
 def weight_files(folder: Path) -> list[str]:
@@ -51,7 +57,8 @@ def weight_files(folder: Path) -> list[str]:
         if (folder / whole).is_file():
             return [whole]
         if (folder / (whole + INDEX)).is_file():
-            return sorted(set(_json(folder / (whole + INDEX)).get("weight_map", {}).values()))
+            with reading(folder / (whole + INDEX), BRING):
+                return sorted(set(_json(folder / (whole + INDEX))["weight_map"].values()))
     raise MemlocError(
         f"{folder} holds neither {SAFE} nor {PICKLED} (nor an index of their parts); save the "
         "whole model there with save_pretrained"
@@ -59,7 +66,7 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    return read_record(path, "Bring it anew") or {}
+    return read_record(path, BRING) or {}
 
 
 def _refuse_own_code(folder: Path) -> None:
@@ -79,22 +86,25 @@ def _refuse_own_code(folder: Path) -> None:
 def _configuration(folder: Path) -> PreTrainedConfig:
     raw = _json(folder / "config.json")
     kind = raw.get("model_type")
-    if raw.get("quantization_config"):
-        method = raw["quantization_config"].get("quant_method", "an unnamed method")
+    if asked := raw.get("quantization_config"):
+        method = asked.get("quant_method") if isinstance(asked, dict) else asked
         raise MemlocError(
-            f"its weights are quantised ({method}), and quantised weights can't be fine-tuned; "
-            "use the checkpoint in full or half precision"
+            f"its weights are quantised ({shortly(method or 'an unnamed method')}), and quantised "
+            "weights can't be fine-tuned; use the checkpoint in full or half precision"
         )
-    if kind not in CONFIG_MAPPING_NAMES:
+    layers = next((raw[key] for key in LAYERS if isinstance(raw.get(key), int)), 0)
+    if layers > MOST_LAYERS:
+        raise MemlocError(
+            f"config.json gives {shortly(layers)} layers, and memloc plans for {MOST_LAYERS} at "
+            "most; mend the number"
+        )
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING_NAMES:
         raise MemlocError(
             f"config.json gives {str(kind)[:60]!r} as model_type, which the installed transformers "
             "doesn't know; use a model that it has built in"
         )
-    try:
+    with reading("its config.json", "Mend what it says, or bring it anew."):
         return AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    except Exception as error:  # validators of some hundred classes; all of them end the job
-        line = " ".join(str(error).split())
-        raise MemlocError(f"its config.json can't be read: {line[:300]}") from error
 
 
 def _refuse_type(config: PreTrainedConfig) -> None:

@@ -8,8 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import errors as hub_errors
 from huggingface_hub import snapshot_download
-from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import load_tokenizer
@@ -19,12 +19,16 @@ from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
 from memloc.models.refusals import refuse_kind, refuse_weights, weight_files
 from memloc.models.whole import refuse_nonfinite
-from memloc.store.files import atomic, is_full, write_json
+from memloc.store.files import atomic, cause, is_full, reading, refuse_unreadable, write_json
 from memloc.store.provenance import sha256
 
 logger = logging.getLogger(__name__)
 TEXTS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
 SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"
+REMEDY = (
+    "Mend what config.json says (or remove the key), bring the model's files anew, or use another "
+    "model."
+)
 
 
 Exam = Callable[[PreTrainedModel, PreTrainedTokenizerBase], list[dict[str, Any]]]
@@ -42,6 +46,7 @@ def retrieve_model(
     with atomic(folder) as draft:
         origin, facts = _locate(source)
         with _named(source, origin):
+            _refuse_places(origin)
             refuse_kind(origin)
             refuse_weights(origin)
             _copy(origin, draft)
@@ -52,7 +57,8 @@ def retrieve_model(
     with atomic(digest) as lines:
         hashes = facts["files"].items()
         lines.write_text(
-            "".join(f"{value}  {Path(folder).name}/{name}\n" for name, value in hashes)
+            "".join(f"{value}  {Path(folder).name}/{name}\n" for name, value in hashes),
+            encoding="utf-8",
         )
 
 
@@ -88,10 +94,25 @@ def _fetched(name: str, revision: str, patterns: list[str]) -> Path:
         return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except Exception as error:  # the hub client has many; all of them end the job
         raise MemlocError(
-            f"model {name} at {revision} can't be retrieved from the hub: {error}. Offline, fetch "
-            "it beforehand where there is a network (the HF_HOME cache is used), or name a local "
-            "copy with `folder:` in model_sources. A gated model needs HF_TOKEN."
+            f"model {name} at {revision} can't be retrieved from the hub: {cause(error)}. "
+            f"{_hub_remedy(error)}"
         ) from error
+
+
+def _hub_remedy(error: Exception) -> str:
+    """What mends what the hub says of a model."""
+    if isinstance(error, hub_errors.HFValidationError):
+        return "Write `hub: OWNER/NAME` in model_sources, as the model's page on the hub says."
+    if isinstance(error, hub_errors.GatedRepoError):
+        return "Accept its terms on its page, and set HF_TOKEN (or run `hf auth login`)."
+    if isinstance(error, hub_errors.RevisionNotFoundError):
+        return "Correct `revision` in model_sources."
+    if isinstance(error, hub_errors.RepositoryNotFoundError):
+        return "Correct `hub` in model_sources; for a private model set HF_TOKEN."
+    return (
+        "Offline, fetch it beforehand where there is a network (the HF_HOME cache is used), or "
+        "name a local copy with `folder:` in model_sources."
+    )
 
 
 def _from_package(source: dict[str, Any]) -> Path:
@@ -119,24 +140,35 @@ def _unwanted(origin: Path) -> Callable[..., set[str]]:
     return shutil.ignore_patterns(*others, *(["*.bin", "*.pt", "*.pth"] if safe else []))
 
 
-def _copy(origin: Path, draft: Path) -> None:
-    """Copy what a model consists of; MemlocError names a link or file that can't be copied."""
+def _refuse_places(origin: Path) -> None:
+    """Raise MemlocError for a link around itself, a pipe or a device; hidden ones stay behind."""
     for place in origin.rglob("*"):
-        if (
-            place.is_symlink()
-            and place.is_dir()
-            and place.parent.resolve().is_relative_to(place.resolve())
-        ):
+        if any(part.startswith(".") for part in place.relative_to(origin).parts):
+            continue
+        refuse_unreadable(place)
+        around = place.is_symlink() and place.is_dir()
+        if around and place.parent.resolve().is_relative_to(place.resolve()):
             raise MemlocError(f"{place} is a link to a folder around itself; remove it")
+
+
+def _copy(origin: Path, draft: Path) -> None:
+    """Copy what a model consists of; MemlocError names a link or file that can't be copied.
+
+    Modes aren't copied: nobody could add to a read-only folder, or remove it.
+    """
     try:
-        shutil.copytree(origin, draft, ignore=_unwanted(origin))
+        shutil.copytree(origin, draft, ignore=_unwanted(origin), copy_function=shutil.copyfile)
     except shutil.Error as error:
         if is_full(error):
-            raise
-        file, _, cause = error.args[0][0]
+            raise  # which `atomic` tells in words of its own
+        file, _, said = error.args[0][0]
         raise MemlocError(
-            f"{file} can't be copied: {str(cause)[:200]}; bring it anew, or remove it"
+            f"{file} can't be copied: {str(said)[:200]}; bring it anew, or remove it"
         ) from None
+    finally:
+        for place in (draft, *draft.rglob("*")):
+            if place.is_dir():
+                place.chmod(0o755)
 
 
 def _hashes(folder: Path) -> dict[str, str]:
@@ -149,11 +181,10 @@ def _named(source: dict[str, Any], folder: Path) -> Iterator[None]:
     """Errors about a folder name the model as the study does, and not the folder of a draft."""
     origin = source.get("hub") or source.get("package") or source.get("folder")
     try:
-        yield
+        with reading("it", REMEDY):
+            yield
     except MemlocError as error:
         raise MemlocError(f"model {origin}: {str(error).replace(f'{folder}: ', '')}") from None
-    except SafetensorError as error:
-        raise MemlocError(f"model {origin}: its weights can't be read: {error}") from None
 
 
 def _describe(folder: Path, examine: Exam) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from memloc.store.files import read_json
+from memloc.store.records import read_checked
 from memloc.store.tables import read_tsv
 
 
@@ -83,7 +83,7 @@ class Content:
     def found_records(self) -> dict[str, list[tuple[str, dict]]]:
         """The provenance files that exist, read once: task -> [(path, record)]."""
         return {
-            task: [(path, read_json(path)) for given in paths for path in _existing(given)]
+            task: [(path, read_checked(path)) for given in paths for path in _existing(given)]
             for task, paths in self.records.items()
         }
 

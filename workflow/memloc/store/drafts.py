@@ -1,12 +1,14 @@
 """Drafts of files and folders, and the removal of those whose writers were killed.
 
 A draft lies in a hidden folder beside its later place, ``.NAME.HOST-PID-xxxxxxxx``. The folder's
-name says which process writes it, and so whether that process still lives. Planning imports this
-module: no torch.
+name says which process writes it, and so whether that process still lives. What is put in place
+is on the disk by then, so that a power failure leaves the old or the new, too. Planning imports
+this module: no torch.
 """
 
 import contextlib
 import ctypes
+import logging
 import os
 import platform
 import re
@@ -18,12 +20,15 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from memloc.machine.processes import is_alive
+from memloc.store.durable import sync, sync_all
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 OLD_SECONDS = 24 * 3600  # then a draft of another machine, whose processes can't be seen, goes
 TRIES = 5
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
-REPLACED = "replaced"
+REPLACED, REMOVED = "replaced", "removed"
+SCRATCH = ".scratch"
 
 
 def settle(path: str | Path) -> None:
@@ -33,25 +38,48 @@ def settle(path: str | Path) -> None:
     in its place. The new folder is whole, and is put there.
     """
     path = Path(path)
-    for holder, match in _drafts(path):
+    for holder, match in _drafts(path.parent, re.escape(path.name)):
         draft = holder / path.name
         if (holder / REPLACED).exists() and draft.exists() and not path.exists():
             with contextlib.suppress(OSError):  # another process was faster
                 os.replace(draft, path)
+                sync(path.parent)
         if _is_dead(holder, match):
-            shutil.rmtree(holder, ignore_errors=True)
+            _delete(holder)
+
+
+def settle_all(folder: Path) -> None:
+    """Remove every draft in a folder that a dead process left."""
+    for holder, match in _drafts(folder, ".+"):
+        if _is_dead(holder, match):
+            _delete(holder)
+
+
+def discard(path: str | Path) -> None:
+    """Remove a file or folder in one step: a process killed meanwhile leaves all of it or none."""
+    path = Path(path)
+    if not os.path.lexists(path):
+        return
+    try:
+        holder = new_holder(path)
+    except OSError:  # a full disk has no room for it
+        _delete(path)
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(path, holder / REMOVED)
+    _delete(holder)
 
 
 def remove_scratch(folder: str | Path) -> None:
     """Remove a folder of partial state, and then the empty ones above it, up to ``.scratch``."""
-    shutil.rmtree(folder, ignore_errors=True)
+    discard(folder)
     remove_empty_scratch(Path(folder).parent)
 
 
 def remove_empty_scratch(folder: str | Path) -> None:
     """Remove an empty folder and the empty ones above it, up to and with ``.scratch``."""
     for place in (Path(folder), *Path(folder).parents):
-        if ".scratch" not in place.parts:
+        if SCRATCH not in place.parts:
             return
         try:
             place.rmdir()
@@ -61,6 +89,24 @@ def remove_empty_scratch(folder: str | Path) -> None:
             return
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they outlast a power failure.
+
+    Below ``.scratch``, which is memloc's own, a file in the place of one of them is removed.
+    """
+    missing = []
+    for place in (folder, *folder.parents):
+        if place.is_dir():
+            break
+        if os.path.lexists(place) and SCRATCH in place.parts:
+            logger.warning("%s is no folder: removing it", place)
+            discard(place)
+        missing.append(place)
+    for place in reversed(missing):
+        place.mkdir(exist_ok=True)
+        sync(place.parent)
+
+
 def new_holder(path: Path) -> Path:
     """An empty folder beside `path`, on its file system."""
     prefix = f".{path.name}.{_writer()}-"
@@ -68,15 +114,25 @@ def new_holder(path: Path) -> Path:
 
 
 def opened(path: Path) -> IO[str]:
-    """A file to read and append to; its folder is made if it is missing."""
-    return _below(path.parent, lambda: open(path, "a+"))
+    """A lock's file to read and append to; its folder is made if it is missing.
+
+    Anything else than a file under its name is nobody's lock, and is removed.
+    """
+
+    def make() -> IO[str]:
+        if os.path.lexists(path) and not path.is_file():
+            logger.warning("%s is no file: removing it", path)
+            discard(path)
+        return open(path, "a+")
+
+    return _below(path.parent, make)
 
 
 def _below(folder: Path, make: Callable[[], T]) -> T:
     """Make something in a folder that another job may just be removing because it is empty."""
     for attempt in range(TRIES):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             return make()
         except FileNotFoundError:
             if attempt + 1 == TRIES:
@@ -85,12 +141,26 @@ def _below(folder: Path, make: Callable[[], T]) -> T:
 
 
 def put_in_place(draft: Path, path: Path) -> None:
-    """Rename a draft to `path`; a folder that is there is exchanged in one step if possible."""
-    if path.is_dir() and not path.is_symlink():
+    """Rename a draft to `path`; a folder that is there is exchanged in one step if possible.
+
+    So is a file in the place of a folder. The draft is on the disk before that, its name when this
+    returns.
+    """
+    sync_all(draft)
+    if path.exists() and not path.is_symlink() and (path.is_dir() or draft.is_dir()):
         if _exchange(draft, path):
+            sync(path.parent)
             return
         os.replace(path, draft.with_name(REPLACED))
     os.replace(draft, path)
+    sync(path.parent)
+
+
+def _delete(path: Path) -> None:
+    """Remove a folder or, where a file has its name, that file, as far as it can be removed."""
+    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -113,18 +183,14 @@ def _writer() -> str:
     return f"{_host()}-{os.getpid()}"
 
 
-def _pattern(path: Path) -> re.Pattern[str]:
-    return re.compile(rf"\.{re.escape(path.name)}\.(?P<host>\w+)-(?P<pid>\d+)-\w+")
-
-
-def _drafts(path: Path) -> list[tuple[Path, re.Match[str]]]:
-    """Drafts of `path`, whoever writes them, each with the parts of its name."""
+def _drafts(folder: Path, name: str) -> list[tuple[Path, re.Match[str]]]:
+    """Drafts of what matches `name`, whoever writes them, each with the parts of its name."""
     try:
-        names = [entry.name for entry in os.scandir(path.parent) if entry.name[0] == "."]
+        names = [entry.name for entry in os.scandir(folder) if entry.name[0] == "."]
     except OSError:
         return []
-    pattern = _pattern(path)
-    matches = [(path.parent / name, pattern.fullmatch(name)) for name in names]
+    pattern = re.compile(rf"\.{name}\.(?P<host>\w+)-(?P<pid>\d+)-\w+")
+    matches = [(folder / name, pattern.fullmatch(name)) for name in names]
     return [(holder, match) for holder, match in matches if match]
 
 

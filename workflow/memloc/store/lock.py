@@ -14,7 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from memloc.store.drafts import opened, remove_empty_scratch
+from memloc.errors import MemlocError
+from memloc.store.drafts import opened, remove_empty_scratch, settle
+from memloc.store.files import full_disk, is_full
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +33,7 @@ def one_process(
     path = Path(f"{scratch}.lock")
     wanted = json.dumps(identity, sort_keys=True, default=str)
     while True:
-        with opened(path) as file:
+        with _opened(path) as file:
             waited = _wait_for(file)
             if waited and _record(file) == {"finished": wanted} and _are_there(outputs):
                 logger.info("another process has finished this run: its results stand")
@@ -39,12 +41,25 @@ def one_process(
                 return
             if not _is_current(file, path):
                 continue  # the process that held the lock has removed this file
+            settle(scratch)
             _write(file, {"host": socket.gethostname(), "process": os.getpid()})
             yield False
             _write(file, {"finished": wanted})
             path.unlink(missing_ok=True)
             remove_empty_scratch(path.parent)
             return
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        return opened(path)
+    except OSError as error:
+        if is_full(error):
+            raise full_disk(path) from error
+        raise MemlocError(
+            f"{path}, the lock of this run, can't be written: {error.strerror}. Remove it, or make "
+            "it and its folder writable; then run the same command again."
+        ) from error
 
 
 def _wait_for(file: IO[str]) -> bool:
@@ -66,7 +81,7 @@ def _record(file: IO[str]) -> Any:
     file.seek(0)
     try:
         return json.load(file)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

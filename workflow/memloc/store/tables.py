@@ -8,8 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from memloc.errors import MemlocError
-from memloc.store.files import atomic
+from memloc.store.files import atomic, reading
 
+# What is measured of a model whose parts were modified (memloc.localise.sweep.error_table).
+FURTHER = [
+    *("noise_minus_clean", "to_original", "n_original", "validation_error", "n_validation"),
+]
 COLUMNS: dict[str, list[str]] = {
     "history": [
         "epoch",
@@ -28,9 +32,12 @@ COLUMNS: dict[str, list[str]] = {
         "n_noisy",
         "n_clean",
         "noisy_error_normalised",
+        *FURTHER,
     ],
+    "heads": ["layer", "head", "noisy_error", "clean_error", "n_noisy", "n_clean", *FURTHER],
 }
 
+ANEW = "Delete it to have it made anew"
 # Columns of names, most of which users give: they are text, also where they look like a number, a
 # truth value or a missing one (007, 1e3, true, nan).
 NAMES = (
@@ -59,17 +66,19 @@ def write_tsv(frame: pd.DataFrame, path: str | Path, columns: list[str] | None =
 def read_tsv(path: str | Path, columns: list[str] | None = None) -> pd.DataFrame:
     """Read a TSV; with `columns`, an error names those it lacks.
 
-    Only "nan" means missing; columns of NAMES are text and lack nothing.
+    Only "nan" means missing; columns of NAMES are text and lack nothing. Raises MemlocError where
+    the file can't be read.
     """
-    with open(path, newline="", encoding="utf-8") as file:
-        head = next(csv.reader(file, delimiter="\t"), [])
-    frame = pd.read_csv(
-        path,
-        sep="\t",
-        keep_default_na=False,
-        na_values={name: [] if name in NAMES else ["nan"] for name in head},
-        dtype=dict.fromkeys(NAMES, str),
-    )
+    with reading(path, ANEW):
+        with open(path, newline="", encoding="utf-8") as file:
+            head = next(csv.reader(file, delimiter="\t"), [])
+        frame = pd.read_csv(
+            path,
+            sep="\t",
+            keep_default_na=False,
+            na_values={name: [] if name in NAMES else ["nan"] for name in head},
+            dtype=dict.fromkeys(NAMES, str),
+        )
     missing = [name for name in columns or [] if name not in frame]
     if missing:
         raise MemlocError(f"{path}: lacks the columns {missing}; it has {list(frame)}")
@@ -89,12 +98,8 @@ def read_parquet(path: str | Path, columns: list[str] | None = None) -> pd.DataF
 
     Raises MemlocError where the file isn't whole or lacks a column.
     """
-    try:
+    with reading(path, ANEW):
         return pd.read_parquet(path, columns=columns)
-    except pa.ArrowInvalid as error:
-        raise MemlocError(
-            f"{path}: can't be read: {str(error).splitlines()[0]} Delete it to have it made anew."
-        ) from error
 
 
 def write_task(frame: pd.DataFrame, path: str | Path) -> None:

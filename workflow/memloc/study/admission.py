@@ -65,3 +65,15 @@ def refuse_unfit(config: Mapping[str, Any], pretrained: str) -> None:
         facts = model_facts(pretrained.format(model=model))
         if facts:
             refuse(model, facts.get("exam", []), asked_of(config, model))
+
+
+def refuse_missing(config: Mapping[str, Any]) -> None:
+    """Raise MemlocError where the folder that a model is to come from holds none."""
+    for model in config["models"]:
+        folder = config["model_sources"][model].get("folder")
+        if folder is not None and source_facts(folder) is None:
+            raise MemlocError(
+                f"configuration: model_sources.{model}.folder: {folder} holds no config.json. "
+                "Correct the path (relative ones count from the working folder), or bring the "
+                "model there: a folder that from_pretrained reads"
+            )

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, shortly, unwritable
 from memloc.store.provenance import sha256
 from memloc.study.control import tasks_under_test
 from memloc.study.schema_errors import Fault, did_you_mean, explain, listed
@@ -83,6 +83,12 @@ def check_config(config: Config, schema: str | Path) -> None:
             raise MemlocError(
                 f"configuration: techniques: {name!r} is unknown"
                 f"{did_you_mean(name, TECHNIQUES)}. Known: {listed(TECHNIQUES)}"
+            )
+    for name, described in config["model_sources"].items():
+        if odd := unwritable(described.get("label", "")):
+            raise MemlocError(
+                f"configuration: model_sources.{name}.label holds {odd}, which figures can't show. "
+                "Leave it out"
             )
     for name in config["models"]:
         if name not in config["model_sources"]:
@@ -169,7 +175,14 @@ def _special(fault: Fault, key: str) -> str | None:
         fixed = [way["const"] for way in fault.schema["oneOf"] if "const" in way]
         if fixed:
             return f"{key} = {fault.instance!r}: give {fixed[0]} or a list; see config.yaml"
-    if fault.validator == "pattern" and key.split(".")[0] in ("tasks", "model_sources"):
+    if fault.validator == "pattern" and key.endswith(".hub"):
+        return (
+            f"{key} = {shortly(fault.instance)} names no model of the hub: write it as its page "
+            "does, OWNER/NAME without https://; for a model on this machine use folder"
+        )
+    if fault.validator == "pattern" and key.endswith(".package"):
+        return f"{key} = {shortly(fault.instance)}: write NAME==VERSION, as pip does"
+    if fault.validator == "pattern" and (key == "model_sources" or key.startswith("tasks.")):
         return (
             f"{key}: {fault.instance!r} can't be a name, because names become parts of paths: use "
             "letters, digits, '_', '-' and '.' (not first). Rename "

@@ -226,8 +226,7 @@ and seeds (examples alone for one seed; seeds alone where a technique has no tab
 The shade is what a technique of windows can reach at all: a window holds several layers, so that
 even a model whose first layer holds everything has its M-CoG at the shade's left edge. Compare
 tasks, not distances from the ends of the axis; column rescaled of the table stretches the shade to
-layers 1 to L. Techniques that found nothing are shown here and marked in the table, and left out
-of averages.
+layers 1 to L. Hollow marks: the technique found nothing there, so that averages leave it out.
 """,
     ),
     "mcog_averages": FigureKind(
@@ -306,6 +305,71 @@ error over all windows that include a layer, averaged over lengths, a panel per 
 Errors are not normalised, so that heights can be compared: the closer a block's line is to the
 whole layer's, the more of memorisation it carries. Layer norms belong to neither block. Bands
 are one standard deviation over seeds.
+""",
+    ),
+    "heads": FigureKind(
+        name="heads_{model}",
+        drawer="figures.heads:heads_figure",
+        section="techniques",
+        title="Attention heads",
+        alt="Heat maps: memorisation error by layer and attention head, for {names}.",
+        inputs=tables("heads"),
+        drawn_for=lambda s: by_model(s) if s.heads else [],
+        caption="""
+**Single attention heads swapped**, {{ model }}: the share of noisy examples that lose their
+perturbed label when one head of one layer is taken from θ_O, mean over seeds, a map per task.
+The scale is the same for all tasks and ends at the largest error. Small errors everywhere say
+that no single head holds what was memorised.
+""",
+    ),
+    "edits": FigureKind(
+        name="edits_{model}",
+        drawer="figures.edits:edits_figure",
+        section="techniques",
+        title="Noise undone against accuracy lost",
+        alt=(
+            "Line plots: share of noisy examples reverted against validation accuracy lost, by "
+            "technique, for {names}."
+        ),
+        inputs=tables("edits"),
+        drawn_for=lambda s: by_model(s) if s.window_techniques else [],
+        caption="""
+**What removing noise costs**, {{ model }}: windows as edits of θ_M2, a panel per task, a line
+per technique. Each point is a window that no other one of its technique beats: none undoes as
+much noise (the share of noisy examples that lose their perturbed label) for less validation
+accuracy. Points are means over seeds.
+Large marks are the best edits: the most noise undone for at most one point of accuracy, left of
+the dotted line. Left of 0 the edited model is more accurate than θ_M2. Windows were compared on
+the validation examples that their accuracy is measured on, so that a best edit costs rather more
+than shown where these are few.
+""",
+    ),
+    "reverted": FigureKind(
+        name="reverted-{technique}_{model}",
+        drawer="figures.edits:reverted_figure",
+        section="techniques",
+        title="Where reverted examples go",
+        alt=(
+            "Area plots: share of noisy examples that get their original label, and of those that "
+            "get another one, by layer, for {names}."
+        ),
+        inputs=lambda s, w: {
+            "runs": s.table_paths(w["technique"], models=[w["model"]], tasks=s.many_classes)
+        },
+        drawn_for=lambda s: [
+            {"technique": name, **words}
+            for name in s.window_techniques
+            if s.techniques[name].paper and s.many_classes
+            for words in by_model(s)
+        ],
+        runs=lambda s, w: s.run_list(models=[w["model"]], tasks=s.many_classes),
+        caption="""
+**Where reverted examples go** in {{ model }} ({{ technique }}), for tasks of more than two
+classes: the mean over all windows that include a layer, and over seeds, of the share of noisy
+examples that lose their perturbed label. The dark part gets its original label back, the light
+part yet another one: there the window broke the example rather than undoing its noise.
+Where the original labels of some noisy examples are unknown, the dark part is a share of the
+others.
 """,
     ),
     "examples": FigureKind(

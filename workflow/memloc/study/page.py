@@ -92,6 +92,8 @@ class PagePlan:
                 for name, found in study.techniques.items()
             ),
             *(f"swap-{name}.tsv" for name in study.components),
+            "swap-heads.tsv",
+            "no_noise.tsv",
             "centroids.tsv",
         ]
         runs = [p for name in of_runs for p in study.run_paths(places.run(name), tasks=[task])]

@@ -3,10 +3,14 @@
 Snakemake imports this module while it plans: no torch, no pandas.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from memloc.errors import MemlocError
 
 # What techniques localise in, below a task's and a model's folder (the wildcard `subject`): a
 # seed's run, that run after an epoch that is kept, or a control model.
@@ -18,6 +22,20 @@ def mirrored(folder: str, path: str) -> str:
     """`path` below `folder`, wherever it leads: "/data/out" and "../out" stay below it too."""
     parts = [part for part in Path(path).parts if part != Path(path).anchor]
     return "/".join([folder, *("up" if part == ".." else part for part in parts)])
+
+
+def refuse_files(config: Mapping[str, Any]) -> None:
+    """Raise MemlocError where results_dir or resources_dir can be no folder: a file is in its way.
+
+    A link that leads nowhere, or around, is in the way as well.
+    """
+    for key in ("results_dir", "resources_dir"):
+        for place in (Path(config[key]), *Path(config[key]).parents):
+            if os.path.lexists(place) and not place.is_dir():
+                raise MemlocError(
+                    f"configuration: {key} = {config[key]}: {place} is no folder but a file, or a "
+                    "link that leads to none. Name another folder, or move it away"
+                )
 
 
 @dataclass(frozen=True)

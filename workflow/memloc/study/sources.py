@@ -5,10 +5,12 @@ Planning imports this module: nothing heavier than hashlib.
 
 import functools
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.store.files import refuse_unreadable
 from memloc.store.provenance import sha256
 
 Task = dict[str, Any]  # a task file's content, as tasks.load_task gives it
@@ -45,6 +47,7 @@ def check_source(task: Task, file: Path) -> None:
             f"{file}: source.sha256 is one checksum, as of a package's archive. Give one per "
             "split: {train: …}."
         )
+    _refuse_twice(task, file)
     if "files" not in source:
         return  # what splits there are is seen when the data are loaded
     for split in splits_needed(task):
@@ -53,6 +56,25 @@ def check_source(task: Task, file: Path) -> None:
                 f"{file}: split needs {split!r}, but source.files has only "
                 f"{', '.join(source['files'])}. Add source.files.{split}, or change `split`."
             )
+
+
+def _refuse_twice(task: Task, file: Path) -> None:
+    """Refuse a file that is named twice: its rows would count twice, or be held out and trained on.
+
+    Files on this machine are compared by where they lie, also through links.
+    """
+    seen: dict[str, str] = {}
+    for split, names in task["source"].get("files", {}).items():
+        for name in names if split in splits_needed(task) else []:
+            outer, *inner = name.split("!")
+            place = os.path.realpath(file.parent / outer) if is_local(task) else outer
+            where = "!".join([place, *inner])
+            if where in seen:
+                raise MemlocError(
+                    f"{file}: source.files names {name} under {seen[where]} and under {split}: its "
+                    "rows would count twice. Name each file once; `split` can divide one file."
+                )
+            seen[where] = split
 
 
 def splits_needed(task: Task) -> list[str]:
@@ -80,6 +102,7 @@ def local_files(task: Task) -> list[str]:
     names = [task["source"]["folder"]] if key == "folder" else [f for _, f in source_files(task)]
     paths = [Path(task["folder"], _outer(name)) for name in names]
     for path in paths:
+        refuse_unreadable(path)
         if not path.exists():
             raise MemlocError(
                 f"{task['file']}: source.{key} names {path}, which does not exist. "

@@ -21,6 +21,8 @@ from memloc.study.progression import ProgressionPlan
 
 Tasks = Mapping[str, Mapping[str, Any]]
 Run = dict[str, Any]  # task, model and seed, and facts that hold for it
+HEADS = "heads"  # of swapping.components: a table of heads rather than of windows
+NO_NOISE = "no_noise"  # the stage that swaps between models which saw no noise
 EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]
 
 
@@ -39,9 +41,9 @@ class Study:
         self.techniques = techniques.chosen(config["techniques"])
         self.window_techniques = [n for n, found in self.techniques.items() if found.windows]
         # what is swapped: whole layers, and their attention or feed-forward blocks apart
-        self.components: list[str] = (
-            config["swapping"]["components"] if "swapping" in self.techniques else []
-        )
+        swapped = config["swapping"]["components"] if "swapping" in self.techniques else []
+        self.components: list[str] = [name for name in swapped if name != HEADS]
+        self.heads = HEADS in swapped
         self.kept_epochs: list[int] = sorted(config["training"]["keep_epochs"])
         self.halves = list(range(1, config["generalisation"]["halves"] + 1))
         self.params = Params(self)
@@ -50,6 +52,8 @@ class Study:
         if "retraining" in self.techniques:
             for task in self.task_names:
                 self.check_ratio(task)
+        if NO_NOISE in config["stages"]:
+            self._check_no_noise()
         self._check_figure_names()
 
     # --- models and runs -----------------------------------------------------------------
@@ -65,6 +69,28 @@ class Study:
     def seeds(self, model: str) -> list[int]:
         """The model seeds that are run for one model."""
         return self.model_settings(model)["model_seeds"]
+
+    def next_seed(self, model: str, seed: int) -> int:
+        """The model seed whose theta_O is mixed with this one's; after the last comes the first.
+
+        Raises MemlocError for a model with one seed alone.
+        """
+        seeds = self.seeds(model)
+        if len(seeds) < 2:
+            raise MemlocError(
+                f"stages: {NO_NOISE} mixes θ_O of two seeds, and {model} has only seed {seeds[0]}: "
+                f"give it two or more in model_seeds, or leave {NO_NOISE} out of stages"
+            )
+        return seeds[(seeds.index(seed) + 1) % len(seeds)] if seed in seeds else seeds[0]
+
+    def _check_no_noise(self) -> None:
+        if "swapping" not in self.techniques:
+            raise MemlocError(
+                f"stages: {NO_NOISE} is compared with layer swapping: name swapping in techniques, "
+                f"or leave {NO_NOISE} out of stages"
+            )
+        for model in self.models:
+            self.next_seed(model, self.seeds(model)[0])
 
     def run_list(
         self,
@@ -150,6 +176,11 @@ class Study:
         )
 
     @property
+    def many_classes(self) -> list[str]:
+        """The tasks of more than two classes."""
+        return [task for task in self.task_names if len(self.tasks[task]["labels"]) > 2]
+
+    @property
     def binarised(self) -> bool:
         """Whether a task is there with all its classes and with two."""
         return any(f"{task}-binary" in self.task_names for task in self.task_names)
@@ -176,6 +207,7 @@ class Study:
             "centroids": ["events", "centroids"],
             "generalisation": ["generalisation"],
             "control": self.control.tables,
+            NO_NOISE: ["no_noise"],
             "progression": ["progression"],
         }
 
@@ -214,7 +246,9 @@ class Study:
         names += ["probe_f1", "label_f1"] if probing else []
         names += ["correlations"] if self.compared or self.depth_compared else []
         names += ["components", "component_mcog"] if len(self.components) > 1 else []
+        names += [HEADS] if self.heads else []
         names += EXAMPLE_TABLES if "swapping" in self.techniques else []
+        names += ["edits"] if self.window_techniques else []
         names += [table for stage in self.stages for table in self.stage_tables[stage]]
         if probing and "events" not in names:
             names.append("events")  # those of probes

@@ -6,6 +6,7 @@ be imported here.
 
 import difflib
 import functools
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Any
 import jsonschema
 import yaml
 
-from memloc.errors import MemlocError, encodable, listed, shortly
+from memloc.errors import MemlocError, encodable, listed, shortly, unwritable
 from memloc.store.columns import RESERVED
+from memloc.store.files import read_plain, reading
 from memloc.study.schema_errors import Fault, explain
 from memloc.study.sources import check_source, is_local, local_hashes, name_only, splits_needed
 
@@ -116,8 +118,9 @@ def label_map(task: Task) -> dict[str, str]:
 
 
 def _find(name: str, folders: list[Path]) -> Path | None:
+    """The first file of that name; a link that leads nowhere is one, whose reading tells."""
     files = (folder / f"{name}.yaml" for folder in folders)
-    return next((file for file in files if file.is_file()), None)
+    return next((file for file in files if os.path.lexists(file)), None)
 
 
 def _unknown(name: str, folders: list[Path]) -> MemlocError:
@@ -148,11 +151,8 @@ class _Loader(yaml.SafeLoader):
 
 
 def _parse(file: Path) -> Task:
-    try:
-        content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        cause = shortly(" ".join(str(error).split()), 300)
-        raise MemlocError(f"{file}: not readable as YAML: {cause}. Mend the line named.") from error
+    with reading(file, "Mend the line named, or write the file anew."):
+        content = yaml.load(read_plain(file).decode("utf-8-sig"), Loader=_Loader)
     if not isinstance(content, dict):
         raise MemlocError(f"{file}: must hold `key: value` lines, but holds {shortly(content)}.")
     return content
@@ -241,6 +241,12 @@ def _check_labels(task: Task, file: Path) -> None:
                     f"{listed(labels)}. Correct the name or add it to labels."
                 )
     seen: dict[str, str] = {}
+    for key, name in [("label", task["label"]), *(("labels", name) for name in labels)]:
+        if odd := unwritable(name):
+            raise MemlocError(
+                f"{file}: {key}: {shortly(name)} holds {odd}, which figures and tables can't show. "
+                "Leave it out; raw labels with it go under label_values."
+            )
     for name in labels:
         if not name.strip():
             raise MemlocError(

@@ -140,6 +140,14 @@ SWAP_COMPONENT = replace(
     },
     settings=lambda study, w: study.params.measuring(w) | {"component": w["component"]},
 )
+SWAP_HEADS = replace(
+    SWAP,
+    name="swap_heads",
+    does="Swap every attention head of theta_M2 for theta_O's, one head at a time.",
+    run="localise.heads:run",
+    outputs={"table": "swap-heads.tsv"},
+    settings=lambda study, w: study.params.measuring(w),
+)
 CENTROIDS = SubjectRule(
     "centroids",
     "Project all training examples between all pairs of classes, layer by layer.",
@@ -263,4 +271,4 @@ def with_options(
 def subject_rules() -> list[SubjectRule]:
     """The rules that localise in a subject, those of the centroid analysis and of blocks too."""
     own = [technique.rule for technique in TECHNIQUES.values() if technique.rule]
-    return [*own, SWAP_COMPONENT, CENTROIDS]
+    return [*own, SWAP_COMPONENT, SWAP_HEADS, CENTROIDS]

@@ -3,12 +3,14 @@
 Planning imports this module: no torch, no pandas.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 from memloc.errors import MemlocError
+from memloc.store.files import read_plain, reading
 
 # The parser in C, where PyYAML was built with it, is ten times as fast.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -17,12 +19,12 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def refuse_keys_twice(path: str | Path) -> None:
     """Raise MemlocError, with file and line, where a mapping gives a key twice.
 
-    A file that is missing or no YAML is left to its reader, who says so.
+    A file that is missing is left to its reader, who says so; one that can't be read is refused.
     """
-    try:
-        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    if not os.path.lexists(path):
         return
+    with reading(path, "Mend the line named, or write the file anew."):
+        root = yaml.compose(read_plain(path).decode("utf-8-sig"), Loader=_Loader)
     for mapping in _mappings(root):
         lines: dict[tuple[str, str], int] = {}
         for key, _ in mapping.value:

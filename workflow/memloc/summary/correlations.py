@@ -1,10 +1,10 @@
 """summary/correlations.tsv: every rank correlation of the study, with the paper's beside it.
 
-Those between techniques and between models are made in `memloc.summary.agreement`, those of depth
-with generalisation and others in `memloc.summary.depth`. Techniques that found nothing in a task
-and model are left out; where that leaves out any, rows whose column `included` is "all" have the
-paper's inclusive figures beside, without a test. Holm's adjustment is made within a family of
-tests, which is what one table or panel shows together: column `family`.
+Its rows come from `memloc.summary.agreement` (between techniques and between models), `depth` (with
+generalisation, between events) and `appendices`. Techniques that found nothing in a task and model
+are left out; where that leaves out any, rows whose column `included` is "all" have the paper's
+inclusive figures beside, without a test. Holm's adjustment is made within a family of tests, which
+is what one table or panel shows together: column `family`.
 """
 
 from pathlib import Path
@@ -15,7 +15,8 @@ import pandas as pd
 
 from memloc.store.tables import read_tsv, write_tsv
 from memloc.summary.agreement import agreement
-from memloc.summary.depth import PARTIAL, depth_rows, main_tasks
+from memloc.summary.appendices import binarised_rows, larger_models
+from memloc.summary.depth import PARTIAL, commonest, depth_rows, depths, main_tasks
 from memloc.summary.spearman import holm
 
 COLUMNS = [
@@ -44,12 +45,20 @@ def all_rows(
     generalisation: pd.DataFrame | None,
     seed: int,
 ) -> pd.DataFrame:
-    """Rows of agreement and of depth; binarised tasks enter but their own comparison."""
+    """Rows of agreement, of depth and of the appendices.
+
+    Binarised tasks enter nothing but their comparison with the tasks they come from.
+    """
     tasks = main_tasks(mcog["task"])
     main = {"weights": weights, "mcog": mcog}
     main = {name: frame[frame["task"].isin(tasks)] for name, frame in main.items()}
     rows = agreement(**main, seed=seed)
-    return pd.DataFrame(rows + depth_rows(weights, mcog, events, generalisation, seed))
+    found = depths(mcog, events)
+    layers = weights.groupby("model", sort=False)["layer"].max()
+    peers, whole = commonest(layers), found[found.index.isin(tasks, level="task")]
+    rows += depth_rows(whole, peers, generalisation, seed)
+    rows += larger_models(whole, layers, peers, seed)
+    return pd.DataFrame(rows + binarised_rows(found, seed))
 
 
 def changed(inclusive: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,5 @@
-"""Correlations of the depth of memorisation: with generalisation, between events, across models.
+"""Correlations of the depth of memorisation: with generalisation (Table 2), and between events.
 
-Table 2, the events of section 5, a larger model (Appendix B) and binarised tasks (Appendix C).
 Frames are the summary's mcog, layer_weights, events and generalisation; what a study lacks gives no
 rows. An event that never happened has no depth (nan): its pair is left out, and the note says so.
 Each correlation is over tasks, within each model where there are several.
@@ -25,7 +24,7 @@ GENERALISATION = ("score", "validation_scaled")
 BASELINES = ("score_above_prior", "validation_above_majority")  # beyond the paper
 HELD = ("n_classes", "balance")  # what Table 2 holds fixed once more
 PARTIAL = "generalisation-partial"
-POOLED, OTHERS = "all", "mean of others"
+POOLED = "all"
 
 
 def main_tasks(tasks: Iterable[str]) -> list[str]:
@@ -143,76 +142,12 @@ def between_events(frame: pd.DataFrame, peers: list[str], seed: int) -> list[dic
     return rows
 
 
-def larger_models(
-    frame: pd.DataFrame, layers: pd.Series, peers: list[str], seed: int
-) -> list[dict]:
-    """Models with more layers than `peers`, against each of these and against their mean."""
-    rows = []
-    quantities = [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]
-    deepest = layers[peers].max() if peers else 0
-    for large in [m for m in layers.index if layers[m] > deepest]:
-        for name in quantities:
-            wide = frame[name].unstack("model")
-            wide[OTHERS] = wide[peers].mean(axis=1, skipna=False)
-            for other in [*peers, OTHERS]:
-                paper = published.LARGER.get((name, other), np.nan)
-                facts = dict(measure="larger", level=name, a=large, b=other)
-                paper = paper if large == "opt-1.3b" else np.nan
-                rows.append(depth_row(wide, large, other, seed, **facts, paper=paper))
-    return rows
-
-
-def binarised_rows(frame: pd.DataFrame, seed: int) -> list[dict]:
-    """Multi-class tasks against their binarised variants, with mean differences.
-
-    M-CoGs pair every task and model, events the tasks' means over models, as in the paper.
-    """
-    rows = []
-    tasks = frame.index.get_level_values("task")
-    pairs = [t for t in dict.fromkeys(tasks) if f"{t}{BINARY}" in set(tasks)]
-    for name in [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]:
-        column = frame[[name]].rename(columns={name: "whole"})
-        halves = column[tasks.str.endswith(BINARY)].rename(
-            index=lambda task: task.removesuffix(BINARY), level="task"
-        )
-        both = column.loc[column.index.isin(pairs, level="task")].join(
-            halves.rename(columns={"whole": "two"}), how="inner"
-        )
-        if name in CENTROID_EVENTS:
-            both = both.groupby(level="task", sort=False).mean()
-        if both.empty:
-            continue
-        change = (both["two"] - both["whole"]).dropna()
-        rho, mean, absolute = published.BINARISED.get(name, (np.nan, None, None))
-        facts = dict(measure="binarised", level=name, a="multi-class", b="binarised")
-        rows.append(
-            depth_row(both, "whole", "two", seed, **facts, paper=rho)
-            | {
-                "mean_difference": change.mean(),
-                "mean_absolute_difference": change.abs().mean(),
-                "paper_mean_difference": mean,
-                "paper_mean_absolute_difference": absolute,
-            }
-        )
-    return rows
-
-
 def depth_rows(
-    weights: pd.DataFrame,
-    mcog: pd.DataFrame,
-    events: pd.DataFrame | None,
-    generalisation: pd.DataFrame | None,
-    seed: int,
+    found: pd.DataFrame, peers: list[str], generalisation: pd.DataFrame | None, seed: int
 ) -> list[dict]:
-    """All rows of this module, of the summary's frames (None: not run)."""
-    found = depths(mcog, events)
-    layers = weights.groupby("model", sort=False)["layer"].max()
-    peers = commonest(layers)
-    main = found[found.index.isin(main_tasks(mcog["task"]), level="task")]
+    """Rows of Table 2 (None: not run) and of events, from the `depths` of the main tasks."""
     rows = []
     if generalisation is not None and len(generalisation):
         target = generalisation.set_index(KEYS)[[*GENERALISATION, *BASELINES, *HELD]]
-        rows += with_generalisation(main.join(target), peers, seed)
-    rows += between_events(main, peers, seed)
-    rows += larger_models(main, layers, peers, seed)
-    return rows + binarised_rows(found, seed)
+        rows += with_generalisation(found.join(target), peers, seed)
+    return rows + between_events(found, peers, seed)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
@@ -23,13 +22,13 @@ from memloc.errors import MemlocError
 from memloc.models.layers import class_count
 from memloc.models.predict import accuracy, macro_f1, predict_logits
 from memloc.seeds import derive
-from memloc.store.drafts import remove_scratch, settle
-from memloc.store.files import atomic, read_state, write_json
+from memloc.training.states import State, States
 from memloc.training.stream import Corpus, Recipe, Stream
 
 __all__ = ["Batch", "Computing", "Corpus", "FineTuning", "Outcome", "Recipe"]
 
 logger = logging.getLogger(__name__)
+STATE, MEMORISED, KEPT = "state", "memorised", "epoch"  # partial states, numbered by epochs
 LOSS_CHECK_STEPS = 50  # asking a GPU for the loss at every step would make it wait
 
 
@@ -91,6 +90,7 @@ class FineTuning:
 
     def run(self, after_epoch: Callable[[int], None] = lambda epoch: None) -> Outcome:
         """Train what is left of the epochs; `after_epoch` is called when each has been saved."""
+        self.states = States(self.scratch, self.identity)
         self._resume()
         for epoch in range(len(self.outcome.history) + 1, self.recipe.epochs + 1):
             started = time.perf_counter()
@@ -101,23 +101,30 @@ class FineTuning:
             self._report(row)
             self._save(epoch)
             after_epoch(epoch)
+        self.states.drop(STATE, before=self.recipe.epochs)
         return self.outcome
 
     def load_memorised(self) -> None:
         """Put theta_M1 into the model; theta_M2 stays when the threshold was never exceeded."""
         if self.outcome.memorised_epoch is not None:
-            self._load_weights(load_file(self.scratch / "memorised.safetensors"))
+            self._load_weights(self._found(MEMORISED, self.outcome.memorised_epoch))
 
     def load_epoch(self, epoch: int) -> None:
         """Put the weights as they were after one of the epochs kept into the model."""
-        self._load_weights(load_file(self._kept(epoch)))
+        self._load_weights(self._found(KEPT, epoch))
 
-    def _kept(self, epoch: int) -> Path:
-        return self.scratch / f"epoch{epoch}.safetensors"
+    def _found(self, name: str, epoch: int) -> State:
+        """A state that this run has saved, or found whole when it began."""
+        if state := self.states.find(name, epoch):
+            return state
+        raise MemlocError(
+            f"{self.states.folder}: the weights after epoch {epoch} were damaged while this run "
+            "went on; run the same command again to train them anew"
+        )
 
     def clear(self) -> None:
         """Forget the partial state, once the results are in place."""
-        remove_scratch(self.scratch)
+        self.states.clear()
 
     # --- one epoch ---------------------------------------------------------------------
 
@@ -214,54 +221,50 @@ class FineTuning:
     # --- partial state -----------------------------------------------------------------
 
     def _save(self, epoch: int) -> None:
-        weights = {name: p.detach().contiguous() for name, p in self.saved.items()}
-        size = sum(weight.nbytes for weight in weights.values())
         if self.outcome.memorised_epoch is None and self._reached:
-            with atomic(self.scratch / "memorised.safetensors", size) as draft:
-                save_file(weights, draft)
+            self.states.save(MEMORISED, epoch, {}, weights=self.saved)
             self.outcome.memorised_epoch = epoch
         if epoch in self.keep_epochs:
-            with atomic(self._kept(epoch)) as draft:
-                save_file(weights, draft)
+            self.states.save(KEPT, epoch, {}, weights=self.saved)
         moments = {
             f"{stream.name}.{name}": moment
             for stream in self.streams
             for name, moment in stream.optimiser.moments().items()
         }
-        with atomic(self.scratch / "state", 3 * size) as draft:
-            draft.mkdir()
-            save_file(weights, draft / "weights.safetensors")
-            save_file(moments, draft / "optimizer.safetensors")
-            write_json(
-                draft / "state.json",
-                {
-                    "identity": self.identity,
-                    "history": self.outcome.history,
-                    "memorised_epoch": self.outcome.memorised_epoch,
-                    "schedules": {s.name: s.optimiser.schedule_state() for s in self.streams},
-                },
-            )
+        facts = {
+            "history": self.outcome.history,
+            "memorised_epoch": self.outcome.memorised_epoch,
+            "schedules": {s.name: s.optimiser.schedule_state() for s in self.streams},
+        }
+        self.states.drop(STATE, before=epoch - 1)  # the last one stays until this one is whole
+        self.states.save(STATE, epoch, facts, weights=self.saved, moments=moments)
 
     def _resume(self) -> None:
-        folder = self.scratch / "state"
-        settle(folder)
-        if not folder.exists():
+        whole = (state for state in self.states.saved(STATE) if self._has_all(state))
+        state = next(whole, None)
+        if state is None:
             return
-        saved = read_state(folder / "state.json")
-        if saved is None or saved["identity"] != self.identity:
-            logger.info("%s holds no run with these settings: starting anew", self.scratch)
-            self.clear()
-            return
-        self._load_weights(load_file(folder / "weights.safetensors"))
-        moments = load_file(folder / "optimizer.safetensors")
+        self._load_weights(state)
+        moments = state.tensors("moments")
         for stream in self.streams:
             prefix = f"{stream.name}."
             own = {k.removeprefix(prefix): v for k, v in moments.items() if k.startswith(prefix)}
-            stream.optimiser.resume(own, saved["schedules"][stream.name])
-        self.outcome = Outcome(saved["history"], saved["memorised_epoch"])
-        logger.info("resuming after epoch %d", len(self.outcome.history))
+            stream.optimiser.resume(own, state.facts["schedules"][stream.name])
+        self.outcome = Outcome(state.facts["history"], state.facts["memorised_epoch"])
+        logger.info("resuming after epoch %d", state.number)
 
-    def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+    def _has_all(self, state: State) -> bool:
+        """Whether the weights that the run must have kept before a state are whole as well."""
+        memorised = state.facts["memorised_epoch"]
+        needed = [(KEPT, epoch) for epoch in self.keep_epochs if epoch <= state.number]
+        needed += [(MEMORISED, memorised)] if memorised is not None else []
+        missing = [f"{name}.{epoch}" for name, epoch in needed if not self.states.find(name, epoch)]
+        if missing:
+            logger.warning("%s lacks %s: not resumed", state.folder, ", ".join(missing))
+        return not missing
+
+    def _load_weights(self, state: State) -> None:
+        weights = state.tensors("weights")
         with torch.no_grad():
             for name, parameter in self.saved.items():
                 parameter.copy_(weights[name])

@@ -33,6 +33,7 @@ CPU = torch.device("cpu")
 WIDTH, CLASSES = 12, 3
 RECIPE = ProbeRecipe(
     hidden=16,
+    hidden_layers=2,
     dropout=0.1,
     learning_rate=5e-3,
     weight_decay=1e-2,
@@ -65,12 +66,11 @@ def places(states, layers=(0, 1, 2), source=THETA_M2):
 def plain_probe(targets, states, kind, seed, recipe=RECIPE):
     """The slow, obvious way: one probe as a plain module. Test predictions and best epoch."""
     split, size = probe_split(targets, seed), targets.n_classes[kind]
-    model = nn.Sequential(
-        nn.Linear(WIDTH, recipe.hidden), nn.GELU(),
-        nn.Linear(recipe.hidden, recipe.hidden), nn.GELU(),
-        nn.Linear(recipe.hidden, size),
-    )  # fmt: skip
-    drawn = initial_weights(seed, WIDTH, recipe.hidden, size)
+    model = nn.Sequential(nn.Linear(WIDTH, recipe.hidden), nn.GELU())
+    for _ in range(recipe.hidden_layers - 1):
+        model.extend([nn.Linear(recipe.hidden, recipe.hidden), nn.GELU()])
+    model.append(nn.Linear(recipe.hidden, size))
+    drawn = initial_weights(seed, WIDTH, recipe.hidden, recipe.hidden_layers, size)
     with torch.no_grad():
         for parameter, values in zip(model.parameters(), drawn, strict=True):
             parameter.copy_(values.T.reshape(parameter.shape))
@@ -112,17 +112,18 @@ def plain_f1(labels, predicted, kind):
     return f1_score(labels, predicted, average="macro")
 
 
-@pytest.mark.parametrize("unknown", [0, 40])
-def test_together_equals_one_at_a_time(unknown):
+@pytest.mark.parametrize("unknown, hidden_layers", [(0, 2), (40, 2), (0, 1), (0, 3)])
+def test_together_equals_one_at_a_time(unknown, hidden_layers):
     targets, states = data(unknown=unknown)
     seeds = [1, 2]
-    table = Probing(targets, seeds, RECIPE, CPU).run(places(states))
+    recipe = dataclasses.replace(RECIPE, hidden_layers=hidden_layers)
+    table = Probing(targets, seeds, recipe, CPU).run(places(states))
     assert list(table) == COLUMNS and len(table) == 3 * 2 * (1 + 3 + 3)
     for layer in range(3):
         for seed in seeds:
             test = probe_split(targets, seed)["test"]
             for kind in targets.kinds:
-                predicted, epoch, best = plain_probe(targets, states[layer], kind, seed)
+                predicted, epoch, best = plain_probe(targets, states[layer], kind, seed, recipe)
                 rows = table.query("layer == @layer and probe_seed == @seed and kind == @kind")
                 assert set(rows["best_epoch"]) == {epoch}
                 np.testing.assert_allclose(rows["validation_f1"], best, atol=1e-12)
@@ -151,7 +152,7 @@ def test_weights_equal_the_plain_probes():
         single.train_epoch(*alone._course(epoch, WIDTH))
     for ours, theirs in zip(together, single.stack.by_probe(single.stack.weights), strict=True):
         torch.testing.assert_close(ours[2], theirs[0].detach(), atol=1e-5, rtol=1e-4)
-    start = initial_weights(5, WIDTH, recipe.hidden, 2)[0]
+    start = initial_weights(5, WIDTH, recipe.hidden, recipe.hidden_layers, 2)[0]
     assert (together[0][0, 0] - start).abs().max() > 1e-3
 
 

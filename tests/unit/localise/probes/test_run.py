@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
 
 RECIPE = dict(
     hidden=8,
+    hidden_layers=2,
     dropout=0.1,
     learning_rate=1e-3,
     weight_decay=1e-5,

@@ -6,13 +6,14 @@ import pandas as pd
 import pytest
 import torch
 
-from memloc.data.tokens import collate
+from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
 from memloc.localise.retrain.group import GroupRun, JobSettings
 from memloc.localise.retrain.retraining import Retraining, split_clean
 from memloc.localise.sweep import window_table
 from memloc.windows import all_windows, window_name
 from retraining_runs import RECIPE, changed, examples, group, models, retraining
+from swap_examples import measured
 from tiny import N_LAYERS, tiny_model
 
 
@@ -21,21 +22,25 @@ def test_tables_equal_the_obvious_count(tmp_path):
     job = retraining(tmp_path, "opt")
     result = job.run(windows)
     run, _ = group("opt", windows)
-    data = job.evaluated
+    data, on = job.evaluated, job.measured
     run.shared.model.eval()
+    with torch.no_grad():
+        logits = [run.variants.logits(collate([ids], 1))[:, 0] for ids in data.ids]
+    predicted = torch.stack(logits).argmax(-1)
     for row in result.table.itertuples():
-        column = windows.index((row.start, row.end))
-        kept = []
-        for ids, label in zip(data.ids, data.labels, strict=True):
-            with torch.no_grad():
-                kept.append(run.variants.logits(collate([ids], 1))[column].argmax() == label)
-        wrong = ~torch.stack(kept)
-        assert row.noisy_error == pytest.approx(wrong[data.noisy].double().mean().item())
-        assert row.clean_error == pytest.approx(wrong[~data.noisy].double().mean().item())
+        found = predicted[:, windows.index((row.start, row.end))]
+        wrong = found != data.labels
+        for share, rows in (
+            (row.noisy_error, wrong[data.noisy]),
+            (row.clean_error, wrong[~data.noisy & ~on.heldout]),
+            (row.to_original, (found == on.original)[data.noisy]),
+            (row.validation_error, wrong[on.heldout]),
+        ):
+            assert share == pytest.approx(rows.double().mean().item())
         by_index = result.examples.set_index("index")[window_name((row.start, row.end))]
         for position in data.noisy.nonzero().flatten().tolist():
-            assert by_index[data.index[position].item()] == kept[position].item()
-    assert (result.table.n_noisy == 4).all() and (result.table.n_clean == 4).all()
+            assert by_index[data.index[position].item()] == ~wrong[position]
+    assert (result.table[["n_noisy", "n_clean", "n_validation"]] == [4, 4, 10]).all(axis=None)
     whole = result.table.set_index(["start", "end"]).noisy_error[1, N_LAYERS]
     assert whole == 0 or result.table.noisy_error_normalised[N_LAYERS - 1] == 1.0
 
@@ -59,13 +64,13 @@ class Killed(Exception):
 def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
     recipe, windows = changed(epochs=3), all_windows(N_LAYERS)
     ended = {}
-    kept = GroupRun.kept
+    predictions = GroupRun.predictions
 
     def note(run, data):
         ended.setdefault(where, []).append({n: s.detach().clone() for n, s in run.stacks.items()})
-        return kept(run, data)
+        return predictions(run, data)
 
-    monkeypatch.setattr(GroupRun, "kept", note)
+    monkeypatch.setattr(GroupRun, "predictions", note)
     monkeypatch.setattr(Retraining, "_budget", lambda job: 8 * job._cost().of((1, 2)))
     where = "whole"
     expected = retraining(tmp_path / "whole", family, recipe).run(windows)
@@ -165,6 +170,7 @@ def test_models_of_different_shape_are_refused(tmp_path):
             tiny_model("bert"),
             tiny_model("opt"),
             examples(),
+            measured,
             JobSettings(1, 0, "float32"),
             RECIPE,
             0,
@@ -187,13 +193,12 @@ def test_as_many_clean_examples_are_held_out_as_are_noisy():
 
 
 def test_normalised_errors_need_the_window_of_all_layers():
-    kept = torch.tensor([[1, 0], [0, 0], [1, 1]]).bool()
     noisy = torch.tensor([True, True, False])
-    table = window_table([(1, 1), (1, 2)], kept, noisy, n_layers=2)
+    data = Examples([[1]] * 3, torch.ones(3, dtype=int), noisy, torch.arange(3))
+    on = measured(data, heldout=0)
+    predicted = torch.tensor([[1, 0], [0, 0], [1, 1]])
+    table = window_table([(1, 1), (1, 2)], predicted, on, n_layers=2)
     assert table.noisy_error_normalised.tolist() == [0.5, 1.0]
-    assert window_table([(1, 1), (1, 2)], kept, noisy, 3).noisy_error_normalised.isna().all()
-    assert (
-        window_table([(1, 2)], ~kept[:, :1] | noisy[:, None], noisy, 2)
-        .noisy_error_normalised.isna()
-        .all()
-    )
+    assert window_table([(1, 1), (1, 2)], predicted, on, 3).noisy_error_normalised.isna().all()
+    nothing = torch.ones(3, 1, dtype=int)
+    assert window_table([(1, 2)], nothing, on, 2).noisy_error_normalised.isna().all()

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from memloc.control.scores import aggregate
-from memloc.report.sections.control import reading
+from memloc.report.sections.control import reading, unlike_rates
 
 
 def test_one_sentence_says_which_techniques_found_the_layers():
@@ -22,3 +22,12 @@ def test_one_sentence_says_which_techniques_found_the_layers():
         "than guessing; rewinding to memorised said nothing (all scores are undefined) "
         "(accuracy@2; a random guess gets 0.33)."
     )
+
+
+def test_runs_whose_models_took_different_learning_rates_are_named():
+    def run(pair, labels, rate):
+        return {"task": "rte", "model": "m", "pair": pair, "labels": labels, "learning_rate": rate}
+
+    rows = [run("1-2", "original", 1e-5), run("1-2", "perturbed", 2e-5)]
+    rows += [run("6-7", labels, 1e-5) for labels in ("original", "perturbed")]
+    assert unlike_rates(pd.DataFrame(rows)) == ["rte with m, layers 1-2"]

@@ -9,6 +9,7 @@ moments and best epoch: its result doesn't depend on its companions.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -25,6 +26,7 @@ class ProbeRecipe:
     """How a probe is built and trained; the fields are config.yaml's `probing`."""
 
     hidden: int
+    hidden_layers: int
     dropout: float
     learning_rate: float
     weight_decay: float
@@ -34,14 +36,17 @@ class ProbeRecipe:
     noise_weight: float
 
 
-def initial_weights(seed: int, width: int, hidden: int, n_classes: int) -> list[torch.Tensor]:
-    """Weight (in, out) and bias (1, out) of the three linear layers, as torch draws them.
+def initial_weights(
+    seed: int, width: int, hidden: int, hidden_layers: int, n_classes: int
+) -> list[torch.Tensor]:
+    """Weight (in, out) and bias (1, out) of each linear layer, as torch draws them.
 
     They depend on the probe seed alone, so layers are compared from the same start.
     """
     generator = torch.Generator().manual_seed(derive(seed, "probe", "weights"))
     drawn = []
-    for inward, outward in ((width, hidden), (hidden, hidden), (hidden, n_classes)):
+    sizes = [width, *[hidden] * hidden_layers, n_classes]
+    for inward, outward in pairwise(sizes):
         bound = 1 / math.sqrt(inward)
         for rows in (inward, 1):
             values = torch.rand(rows, outward, generator=generator)
@@ -50,7 +55,7 @@ def initial_weights(seed: int, width: int, hidden: int, n_classes: int) -> list[
 
 
 class ProbeStack:
-    """MLPs width -> hidden -> hidden -> classes (GELU) of places x seeds x kinds.
+    """MLPs width -> hidden (once or more) -> classes (GELU) of places x seeds x kinds.
 
     Probes of a (place, seed) pair have one row each of `pairs` = places * seeds, place by place.
     """
@@ -67,17 +72,16 @@ class ProbeStack:
         self.pairs, self.kinds = places * len(seeds), len(n_classes)
         self.width, self.hidden, self.classes = width, recipe.hidden, max(n_classes)
         pairs, both = self.pairs, self.pairs * self.kinds
-        shapes = [
+        inner = [(both, recipe.hidden, recipe.hidden)] * (recipe.hidden_layers - 1)
+        matrices = [
             (pairs, width, self.kinds * recipe.hidden),
-            (pairs, 1, self.kinds * recipe.hidden),
-            (both, recipe.hidden, recipe.hidden),
-            (both, 1, recipe.hidden),
+            *inner,
             (both, recipe.hidden, self.classes),
-            (both, 1, self.classes),
         ]
+        shapes = [shape for m in matrices for shape in (m, (m[0], 1, m[2]))]
         self.weights = [torch.zeros(shape, device=device) for shape in shapes]
-        self.weights[5].fill_(SHUT)
-        self._fill(places, seeds, n_classes)
+        self.weights[-1].fill_(SHUT)
+        self._fill(places, seeds, n_classes, recipe.hidden_layers)
         self.best = [weight.clone() for weight in self.weights]
         self.best_score = torch.full((pairs, self.kinds), -1.0, dtype=torch.float64, device=device)
         self.best_epoch = torch.zeros(pairs, self.kinds, dtype=torch.int64, device=device)
@@ -87,10 +91,12 @@ class ProbeStack:
             self.weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
         )
 
-    def _fill(self, places: int, seeds: Sequence[int], n_classes: Sequence[int]) -> None:
+    def _fill(
+        self, places: int, seeds: Sequence[int], n_classes: Sequence[int], hidden_layers: int
+    ) -> None:
         for kind, classes in enumerate(n_classes):
             for number, seed in enumerate(seeds):
-                drawn = initial_weights(seed, self.width, self.hidden, classes)
+                drawn = initial_weights(seed, self.width, self.hidden, hidden_layers, classes)
                 pairs = torch.arange(places) * len(seeds) + number
                 for view, values in zip(self.by_probe(self.weights), drawn, strict=True):
                     view[pairs, kind, :, : values.shape[-1]] = values.to(view.device)
@@ -105,12 +111,13 @@ class ProbeStack:
         self, inputs: torch.Tensor, weights: Sequence[torch.Tensor] | None = None
     ) -> torch.Tensor:
         """Logits (pairs * kinds, rows, classes) of inputs (pairs, rows, width)."""
-        matrix1, bias1, matrix2, bias2, matrix3, bias3 = weights or self.weights
-        state = nn.functional.gelu(torch.baddbmm(bias1, inputs, matrix1))
+        matrix, bias, *further = weights or self.weights
+        state = torch.baddbmm(bias, inputs, matrix)
         state = state.view(self.pairs, -1, self.kinds, self.hidden).transpose(1, 2)
         state = state.reshape(self.pairs * self.kinds, -1, self.hidden)
-        state = nn.functional.gelu(torch.baddbmm(bias2, state, matrix2))
-        return torch.baddbmm(bias3, state, matrix3)
+        for matrix, bias in zip(further[::2], further[1::2], strict=True):
+            state = torch.baddbmm(bias, nn.functional.gelu(state), matrix)
+        return state
 
     def step(
         self, inputs: torch.Tensor, labels: torch.Tensor, shares: torch.Tensor

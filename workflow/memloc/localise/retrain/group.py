@@ -78,17 +78,17 @@ class GroupRun:
             after_epoch(epoch)
 
     @torch.no_grad()
-    def kept(self, examples: Examples) -> torch.Tensor:
-        """(examples, windows): whether each window predicts each example's label."""
+    def predictions(self, examples: Examples) -> torch.Tensor:
+        """(examples, windows): the class id that each window predicts of each example."""
         device, windows = self.shared.model.device, self.variants.windows
-        kept = torch.zeros(len(examples), len(windows), dtype=torch.bool)
+        predicted = torch.empty(len(examples), len(windows), dtype=torch.int64)
         tokens, described = TOKENS_AT_ONCE // len(windows), f"{self._name()}: evaluating"
         batches = token_batches(examples, tokens, self.job.pad_id, device, described)
         for rows, inputs in batches:
             with autocast(self.job.precision, device):
-                predicted = self.variants.logits(inputs).argmax(-1)
-            kept[rows] = predicted.T.cpu() == examples.labels[rows, None]
-        return kept
+                found = self.variants.logits(inputs).argmax(-1)
+            predicted[rows] = found.T.cpu()
+        return predicted
 
     def _name(self) -> str:
         first, last = (window_name(self.variants.windows[i]) for i in (0, -1))

@@ -40,7 +40,7 @@ class Passage:
     ) -> Tensor:
         """States (copies * rows, tokens, width) through copies of layer `number` (0-based).
 
-        weights: the copies' parameters by name, (copies, ...); empty: the layer's own, shared.
+        weights: the copies' parameters by name, (copies, ...); others are the layer's own, shared.
         wanted: the only tokens whose state is needed (see `Folded`); the others' states mean
         nothing, if the copies are folded.
         """
@@ -67,7 +67,7 @@ class Passage:
         self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None
     ) -> Tensor:
         layer = self.stack.layers[number]
-        own = {id(p): weights[name] for name, p in layer.named_parameters()} if weights else {}
+        own = {id(p): weights[n] for n, p in layer.named_parameters() if n in weights}
         self.masks.enter(number + 1)
         with Folded(hidden.shape[0] // self.entry.rows, own, self.masks, wanted):
             return self.stack.call(number, layer, hidden, self.entry)

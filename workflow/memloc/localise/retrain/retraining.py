@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from memloc.data.examples import Measured
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
 from memloc.localise.clean import draw_clean
@@ -65,9 +66,10 @@ class RetrainResult:
 class Retraining:
     """Everything windows are retrained with; `run` does it.
 
-    memorised: theta_M2; pretrained: theta_P; train: the perturbed training split; seed: order and
-    dropout; heldout_seed: the clean examples kept out; scratch: a folder for partial state;
-    identity: what else the result depends on (scratch of another identity is not resumed).
+    memorised: theta_M2; pretrained: theta_P; train: the perturbed training split; measured_on:
+    adds the held-out ones to the training examples that errors are measured on; heldout_seed: the
+    clean examples kept out; scratch: a folder for partial state; identity: what else the result
+    depends on (scratch of another identity is not resumed).
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Retraining:
         memorised: PreTrainedModel,
         pretrained: PreTrainedModel,
         train: Examples,
+        measured_on: Callable[[Examples], Measured],
         job: JobSettings,
         recipe: RetrainingRecipe,
         heldout_seed: int,
@@ -83,7 +86,9 @@ class Retraining:
     ):
         check_compatible(memorised, pretrained, "layer retraining")
         self.job, self.recipe = job, recipe
-        self.clean, self.evaluated = split_clean(train, heldout_seed)
+        self.clean, evaluated = split_clean(train, heldout_seed)
+        self.measured = measured_on(evaluated)
+        self.evaluated = self.measured.examples
         self.shared = SharedModel(memorised, recipe.train_head, job.seed)
         self.initial: nn.ModuleList = find_layers(pretrained)
         self.store = Store(
@@ -182,7 +187,7 @@ class Retraining:
         try:
             run = GroupRun(self.shared, self.initial, group, self.clean, self.job, self.recipe)
             run.train(self.store, after_epoch)
-            kept = run.kept(self.evaluated)
+            predicted = run.predictions(self.evaluated)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -193,7 +198,7 @@ class Retraining:
                 ) from None
             failed = True
         else:
-            self.store.finish({window: kept[:, i] for i, window in enumerate(group)})
+            self.store.finish({window: predicted[:, i] for i, window in enumerate(group)})
             failed = False
         finally:
             run = None
@@ -205,11 +210,11 @@ class Retraining:
 
     def _result(self, windows: list[Window], facts: dict[str, Any]) -> RetrainResult:
         finished = self.store.finished()
-        kept = torch.stack([finished[window] for window in windows], dim=1)
-        table = window_table(windows, kept, self.evaluated.noisy, self.shared.n_layers)
+        predicted = torch.stack([finished[window] for window in windows], dim=1)
+        table = window_table(windows, predicted, self.measured, self.shared.n_layers)
         if table["noisy_error_normalised"].isna().all() and (1, self.shared.n_layers) in windows:
             logger.warning("the window of all layers has no error: normalised errors are undefined")
-        return RetrainResult(table, per_example(windows, kept, self.evaluated), facts)
+        return RetrainResult(table, per_example(windows, predicted, self.evaluated), facts)
 
 
 def measure_cost(

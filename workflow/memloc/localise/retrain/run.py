@@ -2,9 +2,10 @@
 
 import logging
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
-from memloc.data.examples import Reading, noisy_training
+from memloc.data.examples import Reading, noisy_training, with_heldout
 from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
 from memloc.models.layers import find_layers
@@ -48,6 +49,7 @@ def retrain_checkpoints(
         on_device(model, record.device),
         on_device(load_pretrained(pretrained, reading.class_names, seed), record.device),
         training,
+        partial(with_heldout, data=data, checkpoint=memorised, reading=reading),
         JobSettings(seed, pad_id, record.precision, memory_mb),
         recipe,
         heldout_seed,

@@ -1,6 +1,5 @@
 """Partial state of layer retraining: results of finished windows, and the epoch reached."""
 
-import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
@@ -8,76 +7,54 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 
-from memloc.store.drafts import remove_scratch, settle
-from memloc.store.files import (
-    DiskFull,
-    atomic,
-    read_json,
-    read_state,
-    readable,
-    write_json,
-)
+from memloc.store.files import DiskFull, readable
 from memloc.training.optimiser import Optimiser
+from memloc.training.states import States
 from memloc.windows import Window, window_name, window_of
 
 logger = logging.getLogger(__name__)
-FINISHED = "finished.safetensors"
+FINISHED, GROUP = "finished", "group"
 
 
 class Store:
     """A scratch folder of one job; content of another `identity` is thrown away.
 
-    finished.safetensors: per window a bool tensor over the evaluated examples, and the groups
-    that have ended; group/: stacked weights, moments and schedule of the one in training.
+    finished.N: of the N-th group that has ended, per window the class ids of the evaluated
+    examples. group.E: of the group in training, stacked weights, moments and schedule after epoch
+    E; those of its last two epochs are kept.
     """
 
     def __init__(self, folder: str | Path, identity: dict[str, Any]):
-        self.folder, self.identity = Path(folder), identity
-        settle(self.folder / "group")
-        known = self.folder / "identity.json"
-        if known.exists() and read_state(known) != identity:
-            logger.info("%s holds no run with these settings: starting anew", self.folder)
-            self.clear()
-        write_json(known, identity)
+        self.states = States(folder, identity)
+        self._begun = next(self.states.saved(GROUP), None)
 
     def clear(self) -> None:
         """Forget everything."""
-        remove_scratch(self.folder)
+        self.states.clear()
 
     def finished(self) -> dict[Window, torch.Tensor]:
-        """Per finished window, whether each evaluated example kept its label."""
-        path = self.folder / FINISHED
-        if not path.exists():
-            return {}
-        return {window_of(name): kept for name, kept in load_file(path).items()}
+        """Per finished window, the class id it predicts of each evaluated example."""
+        return {
+            window_of(name): found
+            for state in self.states.saved(FINISHED)
+            for name, found in state.tensors("predicted").items()
+        }
 
     def groups(self) -> list[list[str]]:
         """Names of the windows of each finished group, also of those before the job was killed."""
-        path = self.folder / FINISHED
-        if not path.exists():
-            return []
-        with safe_open(path, "pt") as file:
-            return json.loads(file.metadata()["groups"])
+        return [state.facts["windows"] for state in self.states.saved(FINISHED)][::-1]
 
-    def finish(self, kept: Mapping[Window, torch.Tensor]) -> None:
+    def finish(self, predicted: Mapping[Window, torch.Tensor]) -> None:
         """Add the results of a group and drop its state."""
-        everything = {**self.finished(), **kept}
-        groups = [*self.groups(), [window_name(window) for window in kept]]
-        with atomic(self.folder / FINISHED) as draft:
-            save_file(
-                {window_name(w): k.contiguous() for w, k in everything.items()},
-                draft,
-                metadata={"groups": json.dumps(groups)},
-            )
-        shutil.rmtree(self.folder / "group", ignore_errors=True)
+        named = {window_name(window): values for window, values in predicted.items()}
+        number = max(self.states.numbers(FINISHED), default=0) + 1
+        self.states.save(FINISHED, number, {"windows": list(named)}, predicted=named)
+        self.states.drop(GROUP)
 
     def begun(self) -> list[Window]:
         """Windows of the group whose epochs are partly done."""
-        state = read_state(self.folder / "group" / "state.json")
-        return [window_of(name) for name in state["windows"]] if state else []
+        return [window_of(name) for name in self._begun.facts["windows"]] if self._begun else []
 
     def save(
         self,
@@ -87,18 +64,15 @@ class Store:
         optimiser: Optimiser,
     ) -> None:
         """Save a group after an epoch; on a full disk the run goes on without being saved."""
+        self.states.drop(GROUP, before=epoch - 1)
         needed = 3.1 * sum(stack.nbytes for stack in stacks.values())
-        if shutil.disk_usage(self.folder).free < 2 * needed:
+        if shutil.disk_usage(self.states.folder).free < 2 * needed:
             self._unsaved(needed)
             return
         names = [window_name(window) for window in windows]
-        facts = {"windows": names, "epoch": epoch, "schedule": optimiser.schedule_state()}
+        facts = {"windows": names, "schedule": optimiser.schedule_state()}
         try:
-            with atomic(self.folder / "group") as draft:
-                draft.mkdir()
-                save_file({name: s.detach() for name, s in stacks.items()}, draft / "w.safetensors")
-                save_file(optimiser.moments(), draft / "m.safetensors")
-                write_json(draft / "state.json", facts)
+            self.states.save(GROUP, epoch, facts, weights=stacks, moments=optimiser.moments())
         except DiskFull:  # others filled it meanwhile
             self._unsaved(needed)
 
@@ -106,8 +80,8 @@ class Store:
         logger.warning(
             "%s: %s free are too few to save %s per epoch: a killed job would repeat its epochs "
             "since the last one saved",
-            self.folder,
-            readable(shutil.disk_usage(self.folder).free),
+            self.states.folder,
+            readable(shutil.disk_usage(self.states.folder).free),
             readable(needed),
         )
 
@@ -117,15 +91,19 @@ class Store:
         stacks: Mapping[str, torch.Tensor],
         optimiser: Optimiser,
     ) -> int:
-        """Put the saved state of these very windows in place; the epochs done (0: none)."""
-        if self.begun() != list(windows):
+        """Put the saved state of these very windows in place; the epochs done (0: none).
+
+        Any other group's state is dropped: that group has ended, or was too large for the device.
+        """
+        found = self._begun if self.begun() == list(windows) else None
+        self._begun = None
+        if found is None:
+            self.states.drop(GROUP)
             return 0
-        group = self.folder / "group"
-        facts = read_json(group / "state.json")
-        saved = load_file(group / "w.safetensors")
+        saved = found.tensors("weights")
         with torch.no_grad():
             for name, stack in stacks.items():
                 stack.copy_(saved[name])
-        optimiser.resume(load_file(group / "m.safetensors"), facts["schedule"])
-        logger.info("resuming %d window(s) after epoch %d", len(windows), facts["epoch"])
-        return facts["epoch"]
+        optimiser.resume(found.tensors("moments"), found.facts["schedule"])
+        logger.info("resuming %d window(s) after epoch %d", len(windows), found.number)
+        return found.number

@@ -125,15 +125,29 @@ def _low_training(row: dict[str, Any]) -> bool:
 def _notices(content: Content) -> list[str]:
     if not content.has("control_training"):
         return []
-    rows = content.read("control_training").to_dict("records")
-    weak = sum(map(_low_training, rows))
-    if not weak:
-        return []
-    count = sum(row["pair"] != "frozen" for row in rows)
-    return [
-        f"{weak} of {count} control models ended with a training accuracy of {NOT_TRAINED} or less "
-        "at every learning rate tried (marked below): what their two layers hold is incomplete."
-    ]
+    frame = content.read("control_training")
+    trained = frame[frame["pair"] != "frozen"]
+    weak = sum(map(_low_training, trained.to_dict("records")))
+    unlike = unlike_rates(trained)
+    found = []
+    if weak:
+        found.append(
+            f"{weak} of {len(trained)} control models ended with a training accuracy of "
+            f"{NOT_TRAINED} or less at every learning rate tried (marked below): what their two "
+            "layers hold is incomplete."
+        )
+    if unlike:
+        found.append(
+            f"θO and θM2 were trained at different learning rates for {', '.join(unlike)}: what "
+            "swapping finds there is partly the difference of the rates."
+        )
+    return found
+
+
+def unlike_rates(trained: pd.DataFrame) -> list[str]:
+    """The control runs (task, model, layers) whose θO and θM2 took different learning rates."""
+    rates = trained.groupby(["task", "model", "pair"], sort=False)["learning_rate"].nunique()
+    return [f"{task} with {model}, layers {pair}" for task, model, pair in rates[rates > 1].index]
 
 
 def build(content: Content) -> Section:

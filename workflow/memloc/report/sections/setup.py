@@ -9,7 +9,7 @@ import yaml
 from memloc.report.parts import Content, Part, Section
 from memloc.report.records import facts_of, software
 from memloc.report.tables import renamed, table
-from memloc.store.files import read_json
+from memloc.store.records import read_checked
 from memloc.store.tables import read_tsv
 from memloc.study.admission import PASSED, REFUSED
 
@@ -111,7 +111,7 @@ def build(content: Content) -> Section:
 
 def _models(content: Content) -> Part:
     """What the models are, and what came of their admission exams."""
-    found = {m: read_json(p) for m, p in content.manifests.items() if Path(p).exists()}
+    found = {m: read_checked(p) for m, p in content.manifests.items() if Path(p).exists()}
     facts = [(content.model_label(model), _described(facts)) for model, facts in found.items()]
     texts = [
         {

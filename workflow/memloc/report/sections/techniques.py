@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from memloc.report.edits import edit_parts
+from memloc.report.no_noise import no_noise_part
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, cell, table, worded
@@ -166,6 +168,14 @@ def component_parts(content: Content) -> list[Part]:
     ]
 
 
+def heads_part(content: Content) -> list[Part]:
+    """The part on single attention heads; none where they weren't swapped."""
+    if not content.has("heads"):
+        return []
+    heads = table(content, "heads", "Errors by attention head, mean over seeds", folded=True)
+    return [Part("Attention heads", figures=pictures(content, "heads"), tables=[heads])]
+
+
 def _component_matrices(content: Content) -> list[Part]:
     """Galleries of matrices: a part per component."""
     items = drawn(content, "component_matrix")
@@ -206,6 +216,9 @@ def build(content: Content) -> Section:
                 )
             ],
         ),
+        *heads_part(content),
+        no_noise_part(content),
+        *edit_parts(content),
         Part(
             "Layer weights",
             figures=pictures(content, "layer_weights"),

@@ -1,0 +1,153 @@
+"""The attention heads of a layer, found by what they reach rather than by name.
+
+The output projection of an attention block is the last of its linear maps to run. It reads the
+heads' results one after the other: head h of H reads columns h * d to (h + 1) * d. A feature of an
+earlier map (the row that makes one number of a query, key or value, with its bias) belongs to a
+head if that head's result hangs on it, which the gradient of the result says. So queries, keys and
+values may be three maps or one, in any order.
+
+A head is those features and its columns of the output projection. The projection's bias, and norms
+inside the block, are no head's. Where a feature reaches several heads, as keys and values of
+grouped-query attention do, heads can't be told apart, which is an error; nor can they where a block
+has weights other than linear maps.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from memloc.errors import MemlocError
+from memloc.models.blocks import ATTENTION, components
+from memloc.models.layer_stack import LayerStack
+from memloc.models.layers import toy_inputs
+
+Masks = dict[str, torch.Tensor]  # name of a layer's parameter -> head of each element, -1: of none
+NONE = -1
+REMEDY = "leave heads out of swapping.components"
+
+
+@torch.enable_grad()
+def head_masks(model: PreTrainedModel) -> list[Masks]:
+    """Per layer, which head each element of the attention's parameters belongs to.
+
+    Layers can be trained afterwards, since their gradients were looked at.
+    Raises MemlocError where heads can't be told apart.
+    """
+    model.eval()
+    stack = LayerStack(model)
+    entry = stack.enter(toy_inputs(model, rows=2))
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(entry.hidden.shape, generator=generator).to(entry.hidden)
+    n_heads, found = model.config.num_attention_heads, components(model)
+    masks = []
+    for number, parts in enumerate(found):
+        what = f"layer {number + 1} of {type(model).__name__}"
+        layer = stack.layers[number]
+        called, read = _watched(stack, number, entry, noise, parts[ATTENTION])
+        masks.append(_masks_of(layer, called, read, parts[ATTENTION], n_heads, what))
+    return masks
+
+
+def _watched(
+    stack: LayerStack, number: int, entry: Any, hidden: torch.Tensor, names: Iterable[str]
+) -> tuple[list[nn.Module], torch.Tensor]:
+    """The modules with matrices among `names`, in the order they run, and what the last reads."""
+    layer = stack.layers[number]
+    owners = {name.rpartition(".")[0] for name in names}
+    called: list[nn.Module] = []
+    received: list[torch.Tensor] = []
+
+    def note(module: nn.Module, args: tuple) -> None:
+        called.append(module)
+        received.append(args[0])
+
+    parts = [m for name, m in layer.named_modules() if name in owners and _matrix(m) is not None]
+    hooks = [module.register_forward_pre_hook(note) for module in parts]
+    try:
+        layer.requires_grad_(True)
+        stack.call(number, layer, hidden, entry)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return called, received[-1]
+
+
+def _matrix(module: nn.Module) -> nn.Parameter | None:
+    """The weight of a linear map; None for another module."""
+    weight = getattr(module, "weight", None)
+    return weight if isinstance(weight, nn.Parameter) and weight.dim() == 2 else None
+
+
+def _masks_of(
+    layer: nn.Module,
+    called: list[Any],
+    read: torch.Tensor,
+    names: set[str],
+    n_heads: int,
+    what: str,
+) -> Masks:
+    own = {id(module): name for name, module in layer.named_modules()}
+    *before, output = called
+    known = {f"{own[id(m)]}.{n}" for m in called for n, _ in m.named_parameters(recurse=False)}
+    if names - known or len(set(map(id, called))) < len(called) or read.shape[-1] % n_heads:
+        odd = ", ".join(sorted(names - known)) or own[id(output)]
+        raise MemlocError(f"{what}: its {n_heads} heads can't be told apart ({odd}); {REMEDY}")
+    heads = torch.arange(read.shape[-1]) * n_heads // read.shape[-1]
+    masks = _along(output, own, heads, axis=_axis(output, into=True), bias=False)
+    weights = [m.weight for m in before]
+    for axis_of, module, features in zip(
+        map(_axis, before), before, _features(read, weights, n_heads), strict=True
+    ):
+        reached = features[axis_of]
+        if (reached.sum(0) > 1).any():
+            raise MemlocError(
+                f"{what}: heads share weights of {own[id(module)]} (grouped-query attention); "
+                f"{REMEDY}"
+            )
+        owner = torch.where(reached.any(0), reached.int().argmax(0), NONE)
+        masks |= _along(module, own, owner, axis=axis_of, bias=True)
+    return masks
+
+
+def _axis(module: nn.Module, into: bool = False) -> int:
+    """The axis of a weight along which its outputs, or its inputs, lie: GPT-2's are (in, out)."""
+    return int((type(module).__name__ == "Conv1D") != into)
+
+
+def _features(
+    read: torch.Tensor, weights: list[nn.Parameter], n_heads: int
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Per weight, by axis, (heads, places): whether a head's result hangs on that row or column."""
+    generator = torch.Generator().manual_seed(1)
+    parts = (read * torch.randn(read.shape, generator=generator).to(read)).chunk(n_heads, dim=-1)
+    gradients = [
+        torch.autograd.grad(part.sum(), weights, retain_graph=True) for part in parts
+    ]  # by head, then weight
+    by_weight = [torch.stack(found).ne(0) for found in zip(*gradients, strict=True)]
+    return [(found.any(2).cpu(), found.any(1).cpu()) for found in by_weight]
+
+
+def _along(module: Any, own: dict[int, str], heads: torch.Tensor, axis: int, bias: bool) -> Masks:
+    """The masks of a linear map whose places along an axis belong to `heads`."""
+    name, weight = own[id(module)], module.weight
+    shape = [1, 1]
+    shape[axis] = -1
+    found = {f"{name}.weight": heads.view(shape).expand(weight.shape)}
+    if bias and getattr(module, "bias", None) is not None:
+        found[f"{name}.bias"] = heads
+    return found
+
+
+@torch.no_grad()
+def exchanged_head(
+    ours: nn.Module, theirs: nn.Module, masks: Masks, head: int
+) -> dict[str, torch.Tensor]:
+    """The masked parameters of a layer with one head from another layer, as new tensors."""
+    own, given = dict(ours.named_parameters()), dict(theirs.named_parameters())
+    return {
+        name: torch.where(mask.to(own[name].device) == head, given[name], own[name])
+        for name, mask in masks.items()
+    }
