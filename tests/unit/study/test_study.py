@@ -102,7 +102,16 @@ def test_layers_are_looked_for_and_their_absence_is_explained(tmp_path):
 def test_tables_and_figures_follow_what_is_compared():
     one = study(tasks=["a"], models=["bert"], techniques=["probing"], stages=[])
     assert one.summary_tables == [
-        *("layer_weights", "mcog", "one_layer", "training", "probe_f1", "label_f1", "events")
+        *(
+            "layer_weights",
+            "mcog",
+            "one_layer",
+            "training",
+            "sensitivity",
+            "probe_f1",
+            "label_f1",
+            "events",
+        )
     ]
     assert {figure["kind"] for figure in one.figures} == {
         *("training", "layer_weights", "label_probes", "mcog")
