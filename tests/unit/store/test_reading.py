@@ -2,7 +2,6 @@
 
 import errno
 import inspect
-import json
 import os
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from safetensors import SafetensorError
 
 from memloc.data.readers import content_hash, read_file
 from memloc.errors import MemlocError
-from memloc.store.files import DiskFull, read_json, read_record, read_state, reading
+from memloc.store.files import DiskFull, read_json, read_record, reading
 from memloc.study.tasks import load_task
 from memloc.study.yaml_keys import refuse_keys_twice
 
@@ -86,10 +85,3 @@ def test_no_reader_hangs_or_says_more_than_a_line(tmp_path, reader, way):
         READERS[reader](path)
     line = str(caught.value)
     assert "odd.yaml" in line and "\n" not in line and len(line) < 600
-
-
-def test_a_state_that_cant_be_read_is_none(tmp_path):
-    (tmp_path / "s.json").write_text('{"a":')
-    assert read_state(tmp_path / "s.json") is None and read_state(tmp_path / "none") is None
-    (tmp_path / "s.json").write_text(json.dumps({"a": 1}))
-    assert read_state(tmp_path / "s.json") == {"a": 1}
