@@ -29,7 +29,9 @@ FURTHER = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 os.environ.update(
     PYTHONPATH=os.pathsep.join([*LIBRARY, *(p for p in FURTHER if p not in LIBRARY)]),
     MEMLOC_DRIVER=str(os.getpid()),  # jobs end with it
-    MEMLOC_RECORDS="no" if workflow.storage_registry.default_storage_provider else "yes",
+    MEMLOC_RECORDS=(
+        "no" if workflow.storage_registry.default_storage_provider else "yes"
+    ),
 )
 # Threads that wait for each other sleep: where they spin, one other process on a core can slow a
 # job three times.
