@@ -74,11 +74,14 @@ def jobs_of(folder: Path) -> list[Any]:
         )
         workflow._build_dag()
         jobs = sorted(workflow.dag.jobs, key=lambda job: str(job.output))
-        return [job for job in jobs if job.rule.script and job.rule.name not in UNREAD]
+        read = [job for job in jobs if job.rule.script and job.rule.name not in UNREAD]
+        for job in read:  # they are worked out once, from files that are whole
+            assert job.params is not None and job.resources
+        return read
 
 
 def read_by(job: Any) -> Iterator[tuple[Path, Path]]:
-    """(what is checked, one file of it) for all that a job reads, with records of provenance."""
+    """(what is checked, one file of it) for all that a job reads, provenance included."""
     for path in map(Path, map(str, job.input)):
         inner = sorted(p for p in path.rglob("[!.]*") if p.is_file()) if path.is_dir() else [path]
         yield from ((path, file) for file in inner)

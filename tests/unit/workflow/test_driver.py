@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import driver
-from driver import Claim, Driver, Folder
+from driver import Claim, Driver, Folder, Results
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 HOLDER = """
@@ -125,3 +125,28 @@ def test_a_folder_that_cannot_be_written_to_holds_nobody_up(tmp_path, monkeypatc
 
     monkeypatch.setattr(driver, "opened", opened)
     assert Folder(tmp_path).claim() is None
+
+
+def test_results_are_held_once_from_whichever_folder(tmp_path, monkeypatch):
+    one, other = Results(tmp_path / "out"), Results(tmp_path / "out")
+    assert one.claim() is None
+    refusal = other.claim().refusal
+    for word in (
+        f"works in {tmp_path / 'out'}, the results_dir",
+        f"process {os.getpid()} on",
+        "since 20",
+    ):
+        assert word in refusal
+    assert f"called in {os.getcwd()}" in refusal
+    one.release()
+    assert other.claim() is None
+
+
+def test_results_held_on_another_machine_can_be_freed(tmp_path):
+    held = Results(tmp_path)
+    record = {**vars(Driver.this()), "host": "elsewhere", "folder": str(tmp_path / "unseen")}
+    held.place.parent.mkdir()
+    held.place.write_text(json.dumps(record))
+    assert f"If it is dead, delete {held.place}" in held.claim().refusal
+    (tmp_path / "unseen").mkdir()  # its working folder is seen, and nothing is locked there
+    assert held.claim() is None
