@@ -253,7 +253,6 @@ def test_labels_of_any_writing_are_taken(tmp_path, name):
 @pytest.mark.parametrize(
     "files",
     [
-        {"train": ["train.csv", "train.csv"], "test": "test.csv"},
         {"train": "train.csv", "test": "./train.csv"},
         {"train": ["train.csv", "link.csv"], "test": "test.csv"},
         {"train": "a.zip!rows.csv", "test": "sub/../a.zip!rows.csv"},

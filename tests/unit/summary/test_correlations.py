@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import depth_tables
 import synthetic
 from memloc.summary.agreement import min_max
 from memloc.summary.correlations import COLUMNS, correlations
@@ -140,3 +141,10 @@ def test_what_found_nothing_is_left_out_and_the_papers_way_stands_beside():
     assert math.isnan(inclusive["p"]) and not math.isnan(found["p"])
     same = table[(table["level"] == "model:swapping")]
     assert set(same["included"]) == {"found"}  # nothing changed there: no second row
+
+
+def test_a_study_that_found_nothing_has_the_papers_inclusive_rows_alone():
+    weights, mcog, events, scores = depth_tables.tables()
+    table = correlations(weights, mcog.assign(found="no"), 0, events, scores)
+    assert list(table) == COLUMNS and (table["included"] == "all").any()
+    assert table["claim"].isin(["", "none", "too few tasks"]).all()

@@ -58,7 +58,7 @@ def all_rows(
     peers, whole = commonest(layers), found[found.index.isin(tasks, level="task")]
     rows += depth_rows(whole, peers, generalisation, seed)
     rows += larger_models(whole, layers, peers, seed)
-    return pd.DataFrame(rows + binarised_rows(found, seed))
+    return pd.DataFrame(rows + binarised_rows(found, seed), columns=COLUMNS)
 
 
 def changed(inclusive: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
