@@ -21,7 +21,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from in_process import _script
+from in_process import run_script
 from memloc.errors import MemlocError
 from memloc.store.records import check
 from study import snakemake, write_study
@@ -134,7 +134,7 @@ def run_for_real(job: Any) -> str:
         try:
             with open(os.devnull, "w") as nothing:
                 os.dup2(nothing.fileno(), 2)
-            _script(job)
+            run_script(job)
             code = 0
         except SystemExit as error:
             code = 1 if error.code else 0

@@ -76,7 +76,8 @@ def test_training_survives_a_full_disk(whole, disk, tmp_path, where):
     log = tmp_path / "driver.log"
     # each is opened twice: to be written, and to be brought onto the disk
     hold = holding(folder, training=(r"/perturbed/.*/state\.\d+/state\.json$", 7))
-    process = start(folder, *OPTIONS, f"{place}/{TABLE}", said=log, **hold)
+    trained = f"{place}/{Path(TABLE).parent}/perturbed/history.tsv"  # nothing else frees room
+    process = start(folder, *OPTIONS, trained, said=log, **hold)
     wait_until_held(folder, "training", process)
     fill(disk)
     let_go(folder, "training")

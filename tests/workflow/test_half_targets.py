@@ -97,7 +97,7 @@ def test_a_killed_half_resumes_to_the_same_bytes(tmp_path):
     halves = {**HALVES, "epochs": 6}
     folder = write_study(tmp_path / "killed", generalisation=halves)
     target = str(PAIR / "halves/1.parquet")
-    hold = holding(folder, training=(r"/halves/1/.*/state\.json$", 3))
+    hold = holding(folder, training=(r"/halves/1/.*/state\.\d+/state\.json$", 5))
     process = start(folder, target, **hold)
     wait_until_held(folder, "training", process)
     os.killpg(process.pid, signal.SIGKILL)

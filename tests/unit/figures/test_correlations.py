@@ -21,3 +21,11 @@ def test_empty_cells_of_correlations_say_why():
     whole = correlation_maps(table, "layer_weights", {"mini": {}})
     assert not any("small" in text.get_text() for text in whole.axes[0].texts)
     plt.close(whole)
+
+
+def test_a_study_that_found_nothing_has_a_figure_that_says_so():
+    frames = summarise_runs(synthetic.runs(synthetic.OWN, {"mini": {}}, (1,), ("swapping",), 6))
+    table = correlations(frames["layer_weights"], frames["mcog"].assign(found="no"), seed=0)
+    figure = correlation_maps(table, "mcog", {"mini": {}})
+    assert "no technique found anything" in figure.texts[0].get_text()
+    plt.close(figure)

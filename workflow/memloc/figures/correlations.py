@@ -25,6 +25,8 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
     """
     chosen = frame[(frame["measure"] == measure) & (frame["included"] == FOUND)]
     levels = [level for level in ("technique", "model") if (chosen["level"] == level).any()]
+    if not levels:
+        return _empty("Nothing to compare: no technique found anything.")
     with look():
         sizes = []
         grids = []
@@ -64,6 +66,13 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
             axes.set_xticklabels(labels, rotation=30, ha="right")
             axes.set_yticklabels(labels, rotation=0)
             axes.set_title(f"between {level}s")
+    return figure
+
+
+def _empty(words: str) -> Figure:
+    with look():
+        figure = plt.figure(figsize=(4.5, 0.8))
+        figure.text(0.5, 0.5, words, ha="center", va="center")
     return figure
 
 
