@@ -15,7 +15,7 @@ from rule_list import rules
 from shipped import ROOT
 
 SCRIPTS = ROOT / "workflow/scripts"
-WEIGHED = ("summarise", "summarise_control")  # layer weights of all techniques
+WEIGHED = ("summarise", "summarise_sensitivity", "summarise_control")  # by all techniques
 FILES = ("common", "inputs", "data", "training", "control", "localisation", "generalisation",
          "summaries", "figures", "report")  # fmt: skip
 

@@ -14,7 +14,7 @@ FIRST, SECOND = [(1, 1)], [(2, 2), (3, 3)]
 # After the second epoch of the second group; and the epochs that are then trained again.
 SAVED = {
     "finished.1/state.json": [1, 2, 3, 3],
-    "finished.1/kept.safetensors": [1, 2, 3, 3],
+    "finished.1/predicted.safetensors": [1, 2, 3, 3],
     "group.2/state.json": [2, 3],
     "group.2/weights.safetensors": [2, 3],
     "group.2/moments.safetensors": [2, 3],
