@@ -15,8 +15,7 @@ import torch
 from common import compare, machine, report
 from memloc.localise.heads import HeadSwapper
 from memloc.machine.device import pick_device
-from memloc.models.heads import exchanged_head
-from memloc.models.layers import find_layers
+from memloc.models.heads import with_head
 from swapping import build
 
 
@@ -24,16 +23,10 @@ from swapping import build
 def one_at_a_time(memorised, original, masks, inputs) -> dict:
     """Each head through the whole plain model, its weights exchanged before and after."""
     logits = {}
-    layers = zip(find_layers(memorised), find_layers(original), masks, strict=True)
-    for number, (ours, theirs, of_layer) in enumerate(layers, start=1):
-        own = dict(ours.named_parameters())
-        for head in range(memorised.config.num_attention_heads):
-            kept = {name: own[name].data for name in of_layer}
-            for name, weight in exchanged_head(ours, theirs, of_layer, head).items():
-                own[name].data = weight
-            logits[number, head + 1] = memorised(**inputs).logits.float()
-            for name, weight in kept.items():
-                own[name].data = weight
+    for layer in range(1, len(masks) + 1):
+        for head in range(1, memorised.config.num_attention_heads + 1):
+            with with_head(memorised, original, masks, layer, head):
+                logits[layer, head] = memorised(**inputs).logits.float()
     return logits
 
 

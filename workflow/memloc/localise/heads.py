@@ -6,7 +6,7 @@ through it as copies with weights of their own (the mechanism of layer retrainin
 side through the layers above: one batched pass per layer instead of H passes of the whole model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -30,8 +30,8 @@ Head = tuple[int, int]  # layer and head, from 1
 class HeadSwapper:
     """theta_M2 (`memorised`) and theta_O (`original`), ready to be mixed by heads.
 
-    way: how copies of a layer go through it (`layer_copies.WAYS`). `windows` are the heads, by
-    layer.
+    way: how copies of a layer go through it (`layer_copies.WAYS`). heads: numbers, from 1, of those
+    that are swapped in each layer; None: all. `windows` are these heads, by layer.
     """
 
     name = "swapping of heads"
@@ -41,13 +41,15 @@ class HeadSwapper:
         memorised: PreTrainedModel,
         original: PreTrainedModel,
         way: str = FOLDED,
+        heads: Sequence[int] | None = None,
     ):
         check_compatible(memorised, original, self.name)
         self.stack, self.original = LayerStack(memorised), find_layers(original)
         self.masks = head_masks(memorised)
-        self.n_heads, self.way = memorised.config.num_attention_heads, way
+        self.heads = list(heads or range(1, memorised.config.num_attention_heads + 1))
+        self.way = way
         numbers = range(1, len(self.original) + 1)
-        self.windows = [(layer, h + 1) for layer in numbers for h in range(self.n_heads)]
+        self.windows = [(layer, head) for layer in numbers for head in self.heads]
 
     @torch.no_grad()
     def sweep(self, inputs: dict[str, torch.Tensor]) -> dict[Head, torch.Tensor]:
@@ -58,9 +60,10 @@ class HeadSwapper:
         prefix, found = entry.hidden, dict[Head, torch.Tensor]()
         at_once = max(1, ROWS_AT_ONCE_TOKENS // (prefix.shape[0] * prefix.shape[1]))
         for number in range(len(self.original)):
-            for heads in torch.arange(self.n_heads).split(at_once):
-                logits = self._swapped(number, heads.tolist(), prefix, passage)
-                names = [(number + 1, head + 1) for head in heads.tolist()]
+            for first in range(0, len(self.heads), at_once):
+                heads = self.heads[first : first + at_once]
+                logits = self._swapped(number, heads, prefix, passage)
+                names = [(number + 1, head) for head in heads]
                 found |= dict(zip(names, logits.split(entry.rows), strict=True))
             if number + 1 < len(self.original):
                 prefix = self._through(number, prefix, entry)
@@ -71,7 +74,7 @@ class HeadSwapper:
     ) -> torch.Tensor:
         """Logits (heads * rows, classes) with each of these heads of a layer swapped."""
         ours, theirs = self.stack.layers[number], self.original[number]
-        each = [exchanged_head(ours, theirs, self.masks[number], head) for head in heads]
+        each = [exchanged_head(ours, theirs, self.masks[number], head - 1) for head in heads]
         # With a map's weight goes its bias: a map is either each copy's own or shared by all.
         own = {name.rpartition(".")[0] for name in self.masks[number]}
         stacks = {

@@ -12,7 +12,8 @@ grouped-query attention do, heads can't be told apart, which is an error; nor ca
 has weights other than linear maps.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from transformers import PreTrainedModel
 from memloc.errors import MemlocError
 from memloc.models.blocks import ATTENTION, components
 from memloc.models.layer_stack import LayerStack
-from memloc.models.layers import toy_inputs
+from memloc.models.layers import find_layers, toy_inputs
 
 Masks = dict[str, torch.Tensor]  # name of a layer's parameter -> head of each element, -1: of none
 NONE = -1
@@ -151,3 +152,20 @@ def exchanged_head(
         name: torch.where(mask.to(own[name].device) == head, given[name], own[name])
         for name, mask in masks.items()
     }
+
+
+@contextmanager
+def with_head(
+    model: PreTrainedModel, other: PreTrainedModel, masks: list[Masks], layer: int, head: int
+) -> Iterator[None]:
+    """Within it, the model really has one head's weights from `other`; both are counted from 1."""
+    ours, theirs = find_layers(model)[layer - 1], find_layers(other)[layer - 1]
+    own = dict(ours.named_parameters())
+    kept = {name: own[name].data for name in masks[layer - 1]}
+    for name, weight in exchanged_head(ours, theirs, masks[layer - 1], head - 1).items():
+        own[name].data = weight
+    try:
+        yield
+    finally:
+        for name, weight in kept.items():
+            own[name].data = weight
