@@ -1,10 +1,16 @@
 """Inputs that a model is examined on, its logits, and how far two of them may be apart."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import special_tokens
 from memloc.errors import MemlocError
+from memloc.models.layers import find_layers
 
 Inputs = dict[str, torch.Tensor]
 LENGTHS = (2, 4, 9, 13)  # tokens of the rows: most are padded, and 13 is a multiple of nothing
@@ -27,6 +33,50 @@ def logits_of(model: PreTrainedModel, inputs: Inputs) -> torch.Tensor:
     if not logits.isfinite().all():  # any comparison with nan, or within inf, would hold
         raise MemlocError("its logits aren't finite numbers; its weights are at fault")
     return logits
+
+
+class Remembered:
+    """The logits of `model` for one batch, and what each of its layers returned on the way.
+
+    So a model that is changed from some layer on needn't compute the layers below it anew: they
+    have the same weights and read the same, and the check of the chain has shown that nothing
+    passes them by.
+    """
+
+    def __init__(self, model: PreTrainedModel, inputs: Inputs):
+        self.model, self.inputs, self.layers = model, inputs, find_layers(model)
+        returned: dict[nn.Module, Any] = {}
+
+        def note(layer: nn.Module, _: tuple, out: Any) -> None:
+            returned[layer] = out
+
+        hooks = [layer.register_forward_hook(note) for layer in self.layers]
+        try:
+            self.logits = logits_of(model, inputs)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        self.returned = [returned[layer] for layer in self.layers]
+
+    def logits_from(self, first: int) -> torch.Tensor:
+        """The model's logits as it is now, if its layers changed from layer `first` (1..L) on."""
+        with self._short(first):
+            return logits_of(self.model, self.inputs)
+
+    @contextmanager
+    def _short(self, first: int) -> Iterator[None]:
+        below = list(zip(self.layers, self.returned, strict=True))[: first - 1]
+        own = [layer.__dict__.get("forward") for layer, _ in below]  # put there by a library
+        try:
+            for layer, returned in below:
+                layer.forward = lambda *_, _returned=returned, **__: _returned
+            yield
+        finally:
+            for (layer, _), forward in zip(below, own, strict=True):
+                if forward is None:
+                    layer.__dict__.pop("forward", None)
+                else:
+                    layer.forward = forward
 
 
 def distance(one: torch.Tensor, two: torch.Tensor) -> float:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 from transformers import PreTrainedModel
 
-from memloc.admission.logits import Inputs, distance, logits_of
+from memloc.admission.logits import Inputs, Remembered, distance
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper
 from memloc.models.blocks import LAYER, keep_parts
@@ -39,8 +39,8 @@ def disturbed(model: PreTrainedModel) -> PreTrainedModel:
     generator = torch.Generator().manual_seed(0)
     for parameter in find_layers(other).parameters():
         spread = 0.5 * parameter.square().mean().sqrt() + 0.02
-        noise = torch.empty_like(parameter).normal_(generator=generator)
-        parameter.add_(noise.mul_(spread))
+        noise = torch.empty_like(parameter).uniform_(-1, 1, generator=generator)
+        parameter.addcmul_(noise, 2 * spread)
     return other
 
 
@@ -61,13 +61,13 @@ def check_windows(
     else:
         other = own_layers(other)
         keep_parts(other, model, parts)
-    swept, before = Swapper(model, other).sweep(inputs), logits_of(model, inputs)
+    swept, plain = Swapper(model, other).sweep(inputs), Remembered(model, inputs)
     worst, effects = 0.0, list[float]()
-    unseen = OF_LOGITS * before.abs().max().item()
+    unseen = OF_LOGITS * plain.logits.abs().max().item()
     for window in chosen_windows(len(parts), component):
         with exchanged(model, other, window, parts):
-            truth = logits_of(model, inputs)
-        effect, wrong = distance(truth, before), distance(swept[window], truth)
+            truth = plain.logits_from(window[0])
+        effect, wrong = distance(truth, plain.logits), distance(swept[window], truth)
         if wrong > unseen + OF_EFFECT * effect:
             raise MemlocError(
                 f"exchanging {component} {window[0]} to {window[1]} moves its logits by "

@@ -3,8 +3,8 @@
 The output projection of an attention block is the last of its linear maps to run. It reads the
 heads' results one after the other: head h of H reads columns h * d to (h + 1) * d. A feature of an
 earlier map (the row that makes one number of a query, key or value, with its bias) belongs to a
-head if that head's result hangs on it, which the gradient of the result says. So queries, keys and
-values may be three maps or one, in any order.
+head if that head's result hangs on it, which the gradient of the result for the map's output says.
+So queries, keys and values may be three maps or one, in any order.
 
 A head is those features and its columns of the output projection. The projection's bias, and norms
 inside the block, are no head's. Where a feature reaches several heads, as keys and values of
@@ -14,7 +14,7 @@ has weights other than linear maps.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -27,6 +27,16 @@ from memloc.models.layers import find_layers, toy_inputs
 
 Masks = dict[str, torch.Tensor]  # name of a layer's parameter -> head of each element, -1: of none
 NONE = -1
+
+
+class Call(NamedTuple):
+    """A linear map that ran: what it read and what it gave, (rows, tokens, features)."""
+
+    map: Any
+    read: torch.Tensor
+    gave: torch.Tensor
+
+
 REMEDY = "leave heads out of swapping.components"
 
 
@@ -34,7 +44,6 @@ REMEDY = "leave heads out of swapping.components"
 def head_masks(model: PreTrainedModel) -> list[Masks]:
     """Per layer, which head each element of the attention's parameters belongs to.
 
-    Layers can be trained afterwards, since their gradients were looked at.
     Raises MemlocError where heads can't be told apart.
     """
     model.eval()
@@ -47,33 +56,31 @@ def head_masks(model: PreTrainedModel) -> list[Masks]:
     for number, parts in enumerate(found):
         what = f"layer {number + 1} of {type(model).__name__}"
         layer = stack.layers[number]
-        called, read = _watched(stack, number, entry, noise, parts[ATTENTION])
-        masks.append(_masks_of(layer, called, read, parts[ATTENTION], n_heads, what))
+        # A state with a gradient gives one to all that is made of it, whether layers train or not.
+        calls = _watched(stack, number, entry, noise.requires_grad_() + 0, parts[ATTENTION])
+        masks.append(_masks_of(layer, calls, parts[ATTENTION], n_heads, what))
     return masks
 
 
 def _watched(
     stack: LayerStack, number: int, entry: Any, hidden: torch.Tensor, names: Iterable[str]
-) -> tuple[list[nn.Module], torch.Tensor]:
-    """The modules with matrices among `names`, in the order they run, and what the last reads."""
+) -> list[Call]:
+    """The calls of the modules with matrices among `names`, in the order they run."""
     layer = stack.layers[number]
     owners = {name.rpartition(".")[0] for name in names}
-    called: list[nn.Module] = []
-    received: list[torch.Tensor] = []
+    calls: list[Call] = []
 
-    def note(module: nn.Module, args: tuple) -> None:
-        called.append(module)
-        received.append(args[0])
+    def note(module: nn.Module, args: tuple, returned: torch.Tensor) -> None:
+        calls.append(Call(module, args[0], returned))
 
     parts = [m for name, m in layer.named_modules() if name in owners and _matrix(m) is not None]
-    hooks = [module.register_forward_pre_hook(note) for module in parts]
+    hooks = [module.register_forward_hook(note) for module in parts]
     try:
-        layer.requires_grad_(True)
         stack.call(number, layer, hidden, entry)
     finally:
         for hook in hooks:
             hook.remove()
-    return called, received[-1]
+    return calls
 
 
 def _matrix(module: nn.Module) -> nn.Parameter | None:
@@ -83,33 +90,26 @@ def _matrix(module: nn.Module) -> nn.Parameter | None:
 
 
 def _masks_of(
-    layer: nn.Module,
-    called: list[Any],
-    read: torch.Tensor,
-    names: set[str],
-    n_heads: int,
-    what: str,
+    layer: nn.Module, calls: list[Call], names: set[str], n_heads: int, what: str
 ) -> Masks:
     own = {id(module): name for name, module in layer.named_modules()}
-    *before, output = called
-    known = {f"{own[id(m)]}.{n}" for m in called for n, _ in m.named_parameters(recurse=False)}
-    if names - known or len(set(map(id, called))) < len(called) or read.shape[-1] % n_heads:
-        odd = ", ".join(sorted(names - known)) or own[id(output)]
+    *before, output = calls
+    maps = [call.map for call in calls]
+    known = {f"{own[id(m)]}.{n}" for m in maps for n, _ in m.named_parameters(recurse=False)}
+    width = output.read.shape[-1]
+    if names - known or len(set(map(id, maps))) < len(maps) or width % n_heads:
+        odd = ", ".join(sorted(names - known)) or own[id(output.map)]
         raise MemlocError(f"{what}: its {n_heads} heads can't be told apart ({odd}); {REMEDY}")
-    heads = torch.arange(read.shape[-1]) * n_heads // read.shape[-1]
-    masks = _along(output, own, heads, axis=_axis(output, into=True), bias=False)
-    weights = [m.weight for m in before]
-    for axis_of, module, features in zip(
-        map(_axis, before), before, _features(read, weights, n_heads), strict=True
-    ):
-        reached = features[axis_of]
+    heads = torch.arange(width) * n_heads // width
+    masks = _along(output.map, own, heads, axis=_axis(output.map, into=True), bias=False)
+    for call, reached in zip(before, _features(output.read, before, n_heads), strict=True):
         if (reached.sum(0) > 1).any():
             raise MemlocError(
-                f"{what}: heads share weights of {own[id(module)]} (grouped-query attention); "
+                f"{what}: heads share weights of {own[id(call.map)]} (grouped-query attention); "
                 f"{REMEDY}"
             )
         owner = torch.where(reached.any(0), reached.int().argmax(0), NONE)
-        masks |= _along(module, own, owner, axis=axis_of, bias=True)
+        masks |= _along(call.map, own, owner, axis=_axis(call.map), bias=True)
     return masks
 
 
@@ -118,17 +118,16 @@ def _axis(module: nn.Module, into: bool = False) -> int:
     return int((type(module).__name__ == "Conv1D") != into)
 
 
-def _features(
-    read: torch.Tensor, weights: list[nn.Parameter], n_heads: int
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Per weight, by axis, (heads, places): whether a head's result hangs on that row or column."""
+def _features(read: torch.Tensor, before: list[Call], n_heads: int) -> list[torch.Tensor]:
+    """Per map, (heads, features): whether a head's result hangs on that feature of its output."""
     generator = torch.Generator().manual_seed(1)
     parts = (read * torch.randn(read.shape, generator=generator).to(read)).chunk(n_heads, dim=-1)
+    given = [call.gave for call in before]
     gradients = [
-        torch.autograd.grad(part.sum(), weights, retain_graph=True) for part in parts
-    ]  # by head, then weight
-    by_weight = [torch.stack(found).ne(0) for found in zip(*gradients, strict=True)]
-    return [(found.any(2).cpu(), found.any(1).cpu()) for found in by_weight]
+        torch.autograd.grad(part.sum(), given, retain_graph=True) for part in parts
+    ]  # by head, then map
+    by_map = [torch.stack(found).ne(0) for found in zip(*gradients, strict=True)]
+    return [found.flatten(1, -2).any(1).cpu() for found in by_map]
 
 
 def _along(module: Any, own: dict[int, str], heads: torch.Tensor, axis: int, bias: bool) -> Masks:
