@@ -14,7 +14,8 @@ from memloc.models.heads import with_head
 def check_head_swaps(model: PreTrainedModel, other: PreTrainedModel, inputs: Inputs) -> str:
     """The first and the last head of every layer, swapped, equal the model with their weights.
 
-    Two at once, since some layers are right for one copy and wrong for several. Returns what was measured. Raises MemlocError.
+    Two at once, since some layers are right for one copy and wrong for several. Returns what was
+    measured. Raises MemlocError.
     """
     n_heads = model.config.num_attention_heads
     ours = own_layers(model)
