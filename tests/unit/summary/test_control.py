@@ -89,6 +89,6 @@ def test_variants_have_the_papers_numbers_beside_ours_where_these_are_comparable
     assert ours.loc[("L1-clean-frozen", 2), "paper"] == 0.75
     assert ours.loc[("L2-frozen", 2), "paper"] == 0.5
     assert np.isnan(ours.loc[("L1-clean-frozen", 1), "paper"])
-    assert frame.loc["apart", "paper"].isna().all()  # the paper's pairs are neighbours
+    assert frame.xs("apart")["paper"].isna().all()  # the paper's pairs are neighbours
     assert paper_accuracies(weights, {"mrpc"}) == {}
     assert all(len(values) == 4 for values in TABLE_4.values())
