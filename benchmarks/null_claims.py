@@ -4,10 +4,11 @@ Studies of some tasks x models are drawn in which the claim is false; models of 
 each other (correlation .85, the paper's figure for retraining). Printed is the share of studies in
 which the page's own rule claims it nevertheless, beside the share in which a p that takes all
 task x model rows as independent does. Also: how often the intervals hold the truth, and what
-agreement between models comes from pooling techniques that differ in level alone.
+agreement between models comes from pooling techniques that differ in level alone. In the part
+"pointing", techniques know nothing of where memorisation was forced, and each prefers some layers.
 
     PYTHONPATH=workflow python benchmarks/null_claims.py [--studies 1000]
-        [--parts depth partial lean probes coverage level]
+        [--parts depth partial lean pointing probes coverage level]
 """
 
 import argparse
@@ -18,10 +19,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from memloc.control.scores import WEIGHTS, Scored, hits, own_pairs
 from memloc.localise import centre
 from memloc.localise.found import noise_unseen
 from memloc.localise.probes.weights import THETA_M2
+from memloc.study.control import automatic_pairs, pair_name
 from memloc.summary.centres import MIXED, leanings
+from memloc.summary.pointing import ABOVE, claimed, interval
 from memloc.summary.spearman import FEW, NONE, correlate
 from memloc.windows import all_windows, window_name
 
@@ -103,6 +107,37 @@ def kept_table(reverts: np.ndarray, windows: Sequence[tuple[int, int]]) -> pd.Da
     return frame.assign(index=range(len(frame)))
 
 
+def pointing(rng: np.random.Generator, tasks: int, models: int) -> tuple[bool, bool]:
+    """One of four techniques is above chance: ours, and a t test of control models against 2 / L.
+
+    A technique prefers layers of its own wherever memorisation was forced, a task does so too.
+    """
+    layers, scored = 12, []
+    pairs = [pair_name(pair) for pair in automatic_pairs(layers)]
+    for technique in range(4):
+        liked = rng.normal(size=layers)
+        for task in range(tasks):
+            shared = liked + np.sqrt(ALIKE) * rng.normal(size=layers)
+            for model, pair in product(range(models), pairs):
+                key = dict(task=task, model=model, role="test", technique=technique, scores=WEIGHTS)
+                own = shared + np.sqrt(1 - ALIKE) * rng.normal(size=layers)
+                scored.append(Scored(key, pair, own))
+    found = hits(scored)
+    found = found[found["k"] == 1]
+    table = claimed(found, ["technique", "scores"], int(rng.integers(2**32)))
+    of_all = table[table["model"] == table["model"].iloc[0]]
+    groups = own_pairs(found).groupby("technique")["accuracy"]
+    pooled = [stats.ttest_1samp(a, 2 / layers, alternative="greater").pvalue for _, a in groups]
+    return bool((of_all["claim"] == ABOVE).any()), min(pooled) < 0.05
+
+
+def pointing_covered(rng: np.random.Generator, tasks: int, models: int, rate: float) -> bool:
+    """Whether the interval of accuracy@1 over tasks holds the truth; tasks differ by a beta law."""
+    own = rng.beta(3 * rate, 3 * (1 - rate), size=tasks)
+    low, high = interval(rng.binomial(3 * models, own) / (3 * models))
+    return low <= rate <= high
+
+
 def probes_at_chance(rng: np.random.Generator) -> tuple[bool, bool]:
     """Whether probes that learnt nothing count as having found noise; and by a fixed .05 of F1.
 
@@ -134,7 +169,7 @@ def level_alone(rng: np.random.Generator, techniques: int = 4) -> tuple[float, f
 
 
 Study = Callable[[np.random.Generator, int, int], tuple[bool, bool]]
-CLAIMS: dict[str, Study] = {"depth": depth, "partial": partial, "lean": lean}
+CLAIMS: dict[str, Study] = {"depth": depth, "partial": partial, "lean": lean, "pointing": pointing}
 
 
 def shares(name: str, rng: np.random.Generator, studies: int, draw: Callable) -> None:
@@ -163,6 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             title = f"coverage, {tasks} x {models}, rho {rho}"
             shares(title, rng, options.studies,
                    lambda r, given=(tasks, models, rho): covered(r, *given))  # fmt: skip
+        for tasks, models, rate in product((12, 6), (4, 1), (1 / 6, 0.6, 0.95)):
+            title = f"coverage of accuracy@1, {tasks} x {models}, {rate:.2f}"
+            shares(title, rng, options.studies,
+                   lambda r, given=(tasks, models, rate): pointing_covered(r, *given))  # fmt: skip
     if "level" in options.parts:
         shares("two models, techniques' levels alone", rng, options.studies, level_alone)
 

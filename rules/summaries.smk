@@ -345,7 +345,7 @@ rule summarise_edits:
 
 
 rule summarise_control:
-    """How often each technique points at the layers that memorised: accuracy@1 and @2."""
+    """How often each technique points at the layers that memorised, over tasks: accuracy@1 and @2."""
     input:
         lambda w: CONTROL.technique_paths(),
     output:
@@ -365,6 +365,7 @@ rule summarise_control:
     params:
         runs=lambda w: CONTROL.technique_runs(),
         options=PARAMS.weight_options(),
+        seed=config["data_seed"],
         code=CODE("summarise_control.py", *techniques.modules()),
     script:
         "../workflow/scripts/summarise_control.py"

@@ -35,7 +35,7 @@ def copy_workflow(folder: Path) -> Path:
     return folder
 
 
-def write_model(folder: Path) -> None:
+def write_model(folder: Path, layers: int = N_LAYERS) -> None:
     """A checkpoint folder that from_pretrained reads."""
     vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
@@ -49,7 +49,7 @@ def write_model(folder: Path) -> None:
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=32,
-        num_hidden_layers=N_LAYERS,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=48,
         max_position_embeddings=32,

@@ -8,12 +8,13 @@ import pytest
 import yaml
 from transformers import AutoModelForSequenceClassification
 
-from study import ROOT, planned, snakemake, write_study, write_task
+from study import ROOT, planned, snakemake, write_model, write_study, write_task
 
 SUMMARY = "results/summary"
 CONTROL = {
     "auxiliary": "aid",
     "auxiliary_learning_rate": 1.0e-3,
+    "pairs": [[1, 3]],  # layers apart
     "validation_tasks": ["other"],
     "learning_rates": [0.02],
     "training": {"epochs": 2},
@@ -23,6 +24,7 @@ CONTROL = {
 def control_study(folder, **changes):
     study = dict(tasks=["toy", "other"], techniques=["swapping", "gradients"], stages=[])
     write_study(folder, **{**study, "control": CONTROL, **changes})
+    write_model(folder / "tiny-bert", layers=3)
     write_task(folder / "my-tasks", "other")
     write_task(folder / "my-tasks", "aid", ("a", "b", "c"))
     return folder
@@ -39,25 +41,32 @@ def finished(tmp_path_factory):
 def test_the_target_makes_tables_figures_and_the_page(finished):
     accuracy = pd.read_csv(finished / SUMMARY / "control_accuracy.tsv", sep="\t")
     assert set(accuracy.technique) == {"swapping", "gradients"}
-    assert set(accuracy.pair) == {"layers1-2"} and set(accuracy.k) == {1, 2}
-    assert (accuracy.chance == 1).all()  # two layers of two
-    assert (accuracy.accuracy == 1).all()
+    assert set(accuracy.pair) == {"layers1-3"} and set(accuracy.k) == {1, 2}
+    assert set(accuracy.design) == {"apart"} and accuracy.chance.round(6).eq(0.666667).all()
+    assert accuracy.accuracy.between(0, 1).all() and (accuracy.accuracy == accuracy.shuffled).all()
+    assert set(zip(accuracy.technique, accuracy.scores, strict=True)) == {
+        ("swapping", "weights"), ("swapping", "one-layer"), ("gradients", "weights"),
+    }  # fmt: skip
+    techniques = pd.read_csv(finished / SUMMARY / "control_techniques.tsv", sep="\t")
+    assert (
+        set(techniques[techniques.k == 1].claim) == {"too few tasks"} and (techniques.n == 1).all()
+    )
     assert set(accuracy[accuracy.role == "validation"].task) == {"other"}
     variants = pd.read_csv(finished / SUMMARY / "gradient_variants.tsv", sep="\t")
     assert len(variants) == 8 * 2 and variants.paper.isna().all()
     training = pd.read_csv(finished / SUMMARY / "control_training.tsv", sep="\t")
-    assert len(training) == 2 * 3 and set(training.pair) == {"layers1-2", "frozen"}
+    assert len(training) == 2 * 3 and set(training.pair) == {"layers1-3", "frozen"}
     assert set(training.learning_rate) <= {0.01, 0.02}
     assert (training[training.pair == "frozen"].rates_tried == 1).all()
     page = (finished / "results/report.html").read_text()
     assert "figure-control_accuracy" in page and "figure-gradient_variants_tiny" in page
-    assert "a random guess gets" in page
+    assert "a random guess gets" in page and "two layers apart from each other" in page
     assert not [p for p in (finished / "results/.scratch").rglob("*") if p.is_file()]
 
 
 def test_control_models_are_read_by_from_pretrained(finished):
     folder = finished / "results/toy/tiny/control"
-    for name in ("layers1-2/original/final", "layers1-2/perturbed/memorised", "frozen/final"):
+    for name in ("layers1-3/original/final", "layers1-3/perturbed/memorised", "frozen/final"):
         model = AutoModelForSequenceClassification.from_pretrained(folder / name)
         assert model.config.id2label == {0: "yes", 1: "no"}
 
@@ -123,11 +132,11 @@ def test_without_the_target_the_page_says_how_to_get_it(tmp_path):
     ("changes", "target", "words"),
     [
         ({"auxiliary": "toy", "tasks": ["toy"]}, "all", ["control.auxiliary", "'toy'", "another"]),
-        ({"pairs": [[2, 3]]}, "control", ["control.pairs", "[2, 3]", "model of 2"]),
-        ({"pairs": [[1, 3]]}, "control", ["control.pairs", "[1, 3]", "neighbouring"]),
+        ({"pairs": [[2, 4]]}, "control", ["control.pairs", "[2, 4]", "model of 3"]),
+        ({"pairs": [[3, 1]]}, "control", ["control.pairs", "[3, 1]", "lower one first"]),
         ({"validation_tasks": ["mrpc"]}, "control", ["validation_tasks", "'mrpc'", "toy, other"]),
         ({}, "results/aid/tiny/control/frozen/final", ["control.auxiliary", "'aid'"]),
-        ({}, "results/toy/tiny/control/layers2-3/swap.tsv", ["[2, 3]", "within 1 to 2"]),
+        ({}, "results/toy/tiny/control/layers2-4/swap.tsv", ["[2, 4]", "within 1 to 3"]),
         ({"training": {"keep_epochs": [1]}}, "all", ["control.training.keep_epochs"]),
         ({"auxiliary": "nothing"}, "control", ["nothing"]),
         ({"accuracy_above": 1}, "control", ["control.accuracy_above"]),
@@ -144,7 +153,7 @@ def test_without_the_target_the_page_says_how_to_get_it(tmp_path):
 def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, changes, target, words):
     folder = control_study(tmp_path, control={**CONTROL, **changes})
     study = yaml.safe_load((folder / "study.yaml").read_text())
-    study["model_sources"]["tiny"]["layers"] = 2
+    study["model_sources"]["tiny"]["layers"] = 3
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
     done = snakemake(folder, "--dry-run", "--", target, check=False)
     assert done.returncode, done.stdout

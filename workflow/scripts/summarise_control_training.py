@@ -1,7 +1,7 @@
 """Outcome of every control model's training."""
 
 from jobs import job
-from memloc.control.tables import write_control_training
+from memloc.summary.control import write_control_training
 
 with job(snakemake):
     write_control_training(

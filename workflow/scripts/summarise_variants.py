@@ -1,7 +1,7 @@
 """Accuracy of each way of post-processing gradients, on validation tasks (Table 4)."""
 
 from jobs import job
-from memloc.control.tables import write_variants
+from memloc.summary.control import write_variants
 
 with job(snakemake):
     write_variants(

@@ -1,4 +1,4 @@
-"""Scores of the control setup: accuracy@k, its tables, and which models there are."""
+"""Scores of the control setup: accuracy@k, what layers are scored by, which models there are."""
 
 import itertools
 
@@ -8,22 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memloc.control.scores import accuracy_at, aggregate, control_frames, scores_of, variant_frame
-from memloc.control.tables import paper_accuracies
+from memloc.control.scores import (
+    ONE_LAYER,
+    WEIGHTS,
+    Scored,
+    accuracy_at,
+    hits,
+    own_pairs,
+    scores_by_kind,
+    scores_of,
+)
 from memloc.errors import MemlocError
-from memloc.localise.gradients.variants import VARIANTS
-from memloc.localise.weights import window_weights
+from memloc.localise.weights import one_layer_errors, window_matrix, window_weights
 from memloc.study.control import (
+    APART,
+    NEIGHBOURS,
     automatic_pairs,
     check_pair,
+    design_of,
     higher_rates,
     model_pairs,
+    pair_label,
     pair_name,
     pair_of,
     possible,
     tasks_under_test,
 )
-from memloc.study.published import TABLE_4
 from memloc.study.techniques import TECHNIQUES
 
 CONTROL = {
@@ -49,13 +59,35 @@ def test_pairs_by_depth(layers, pairs):
     assert [pair_of(pair_name(pair)) for pair in pairs] == pairs
 
 
-def test_pairs_that_cannot_be():
+@pytest.mark.parametrize(
+    ("pair", "n_layers", "words"),
+    [
+        ([6, 7], 6, "a model of 6 has no layer 7"),
+        ([0, 1], 6, "the lower one first"),
+        ([2, 1], 6, "the lower one first"),
+        ([3, 3], 6, "two different layers"),
+        ([9, 2], None, "the lower one first"),
+    ],
+)
+def test_pairs_that_cannot_be(pair, n_layers, words):
+    with pytest.raises(MemlocError, match=r"control\.pairs: ") as caught:
+        check_pair(pair, n_layers)
+    assert words in str(caught.value)
+
+
+def test_a_model_of_one_layer_has_no_pair():
     with pytest.raises(MemlocError, match="no pair"):
         automatic_pairs(1)
-    for pair in ([6, 7], [0, 1], [1, 3], [2, 1], [3, 3]):
-        with pytest.raises(MemlocError, match=r"control\.pairs"):
-            check_pair(pair, 6)
-    assert model_pairs({"pairs": [[5, 6]]}, 6) == [(5, 6)]
+
+
+def test_pairs_may_be_neighbours_or_apart():
+    pairs = model_pairs({"pairs": [[5, 6], [2, 9]]}, 12)
+    assert pairs == [(5, 6), (2, 9)]
+    names = [pair_name(pair) for pair in pairs]
+    assert [pair_of(name) for name in names] == pairs
+    assert [design_of(name) for name in names] == [NEIGHBOURS, APART]
+    assert pair_label(names[1]) == "layers 2 and 9"
+    assert check_pair([2, 9], None) == (2, 9)  # where the layers aren't known yet
 
 
 def test_tasks_under_test():
@@ -111,35 +143,6 @@ def windows(reverting, n_layers=4):
     return pd.DataFrame(rows).assign(clean_error=0.0, n_noisy=10, n_clean=10)
 
 
-def test_frames_of_control_models():
-    runs = [
-        dict(technique="swapping", task=task, model="m", pair="layers3-4", role=role)
-        for task, role in (("a", "test"), ("b", "validation"), ("c", "test"))
-    ]
-    tables = [windows({3, 4}), windows({3, 4}), windows({1, 2})]
-    frames = control_frames(tables, runs, TECHNIQUES)
-    accuracy = frames["control_accuracy"].set_index(["task", "k"])["accuracy"]
-    assert accuracy["a", 2] == accuracy["b", 2] == 1 and accuracy["c", 2] == 0
-    assert (frames["control_accuracy"]["chance"] == 0.5).all()
-    means = frames["control_techniques"].set_index(["role", "k"])
-    assert means.loc[("test", 2), "accuracy"] == 0.5 and means.loc[("test", 2), "n"] == 2
-    assert means.loc[("validation", 1), "accuracy"] == 1
-    assert set(frames["control_techniques"]["model"]) == {"m"}
-    assert len(frames["control_weights"]) == 3 * 4
-
-
-def test_several_models_have_rows_of_their_own_and_of_all():
-    frame = pd.DataFrame(
-        [
-            dict(role="test", model=model, technique="t", k=1, accuracy=value, chance=0.5)
-            for model, value in (("a", 1.0), ("b", 0.0), ("b", np.nan))
-        ]
-    )
-    means = aggregate(frame, ["technique"]).set_index("model")
-    assert means.loc["all", "accuracy"] == 0.5 and means.loc["all", "n"] == 2
-    assert means.loc["b", "n_none"] == 1 and means.loc["a", "accuracy"] == 1
-
-
 def test_scores_survive_a_normalisation_that_is_undefined():
     table = windows(set())
     table.loc[0, "noisy_error"] = 0.5  # window 1-1 reverts more than the window of all layers
@@ -147,28 +150,62 @@ def test_scores_survive_a_normalisation_that_is_undefined():
     assert not np.isnan(scores).any() and scores[0] == scores.max()
 
 
-def gradients():
-    rows = [
-        dict(norm=norm, clean=clean, frozen=frozen, layer=layer, weight_raw=value, n_noisy=4)
-        for norm, clean, frozen in VARIANTS.values()
-        for layer, value in zip((1, 2, 3, 4), (1, 2, 3, 4) if frozen else (4, 3, 2, 1), strict=True)
-    ]
-    return pd.DataFrame(rows).assign(weight=lambda f: f["weight_raw"] / 10, n_clean=4)
+@given(st.integers(2, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n))))
+def test_one_layer_that_holds_everything_is_right_by_accuracy_at_1_alone(drawn):
+    """By layer weights, a neighbour comes second, so that accuracy@2 passes for finding two."""
+    n_layers, holding = drawn
+    scores = scores_by_kind(TECHNIQUES["swapping"], windows({holding}, n_layers))
+    assert set(scores) == {WEIGHTS, ONE_LAYER}
+    for other in set(range(1, n_layers + 1)) - {holding}:
+        right = {holding, other}
+        assert [accuracy_at(found, right, 1) for found in scores.values()] == [1, 1]
+        alone = accuracy_at(scores[ONE_LAYER], right, 2)
+        assert alone == pytest.approx((1 + 1 / (n_layers - 1)) / 2)  # the second place is a guess
+    # Fewer windows cover the neighbour on the side of the nearer end, more of them both layers.
+    side = 1 if 2 * holding > n_layers + 1 or holding == 1 else -1
+    neighbour = holding + side if holding < n_layers else holding - 1
+    share = 0.75 if 2 * holding == n_layers + 1 and n_layers > 1 else 1
+    assert accuracy_at(scores[WEIGHTS], {holding, neighbour}, 2) == pytest.approx(share)
 
 
-def test_variants_have_the_papers_numbers_beside_ours_where_these_are_comparable():
-    weights = {"mine": "bert-base-cased", "other": "something"}
-    runs = [
-        dict(task=task, model="mine", pair="layers3-4", role="validation")
-        for task in ("mrpc", "trec")
+def test_the_papers_pairs_give_a_single_layer_that_holds_everything_083_of_accuracy_at_2():
+    found = [
+        accuracy_at(scores_of(window_weights(windows({holding}, 12))), pair, 2)
+        for pair in automatic_pairs(12)
+        for holding in pair
     ]
-    paper = paper_accuracies(weights, {"mrpc", "trec"})
-    frame = variant_frame([gradients()] * 2, runs, paper).set_index(["variant", "k"])
-    assert len(frame) == 16
-    assert frame.loc[("L1-clean-frozen", 2), "accuracy"] == 1
-    assert frame.loc[("L1-clean", 2), "accuracy"] == 0
-    assert frame.loc[("L1-clean-frozen", 2), "paper"] == 0.75
-    assert frame.loc[("L2-frozen", 2), "paper"] == 0.5
-    assert np.isnan(frame.loc[("L1-clean-frozen", 1), "paper"])
-    assert paper_accuracies(weights, {"mrpc"}) == {}
-    assert all(len(values) == 4 for values in TABLE_4.values())
+    assert np.mean(found) == pytest.approx(0.83, abs=0.005)
+
+
+@given(st.integers(1, 6), st.randoms(use_true_random=False))
+def test_scores_of_single_layers_are_the_first_row_of_the_matrix(n_layers, random):
+    table = windows(set(), n_layers)
+    table["noisy_error"] = [random.random() for _ in range(len(table))]
+    table = table.sample(frac=1, random_state=1)
+    diagonal = table.pivot(index="start", columns="end", values="noisy_error").to_numpy().diagonal()
+    assert (one_layer_errors(table) == window_matrix(table)[0]).all()
+    assert (scores_by_kind(TECHNIQUES["swapping"], table)[ONE_LAYER] == diagonal).all()
+
+
+def test_two_layers_apart_that_only_revert_together_are_not_found_by_single_layers():
+    table = windows(set(), 12)
+    both = (table["start"] <= 2) & (table["end"] >= 9)
+    table["noisy_error"] = both.astype(float)
+    scores = scores_by_kind(TECHNIQUES["swapping"], table)
+    assert accuracy_at(scores[WEIGHTS], (2, 9), 1) == 1
+    assert accuracy_at(scores[ONE_LAYER], (2, 9), 1) == pytest.approx(2 / 12)
+
+
+def test_hits_judge_scores_by_every_pair_of_their_task():
+    scored = [
+        Scored({"task": "a"}, "layers1-2", np.array([9.0, 1, 0, 0])),
+        Scored({"task": "a"}, "layers2-4", np.array([0.0, 1, 0, 9])),
+        Scored({"task": "b"}, "layers3-4", np.array([0.0, 1, 0, 9])),
+    ]
+    found = hits(scored)
+    first = found[found["k"] == 1].set_index(["task", "pair", "judged"])["accuracy"]
+    assert first["a", "layers1-2", "layers1-2"] == first["a", "layers2-4", "layers2-4"] == 1
+    assert first["a", "layers1-2", "layers2-4"] == first["a", "layers2-4", "layers1-2"] == 0
+    assert len(found[found["task"] == "b"]) == 2  # no pair of another task judges it
+    own = own_pairs(found)
+    assert set(own["design"]) == {NEIGHBOURS, APART} and (own["chance"] == 0.5).all()

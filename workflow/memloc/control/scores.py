@@ -4,34 +4,34 @@ accuracy@k is the share of the k highest-scoring layers that are among the pair'
 guess gets 2 / L of them right. Among layers with equal scores, the accuracy is the mean over all
 orders of them: a technique that scores all layers alike is as good as chance. Undefined scores
 have no accuracy (nan) and are counted apart.
+
+Techniques are judged by accuracy@1. accuracy@2, which the paper has beside it, favours windows: a
+layer's weight is a mean over windows that cover its neighbours too, so that the neighbour of a
+layer that holds everything comes second.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from memloc.localise.gradients.variants import VARIANTS, gradient_weights
-from memloc.study.control import pair_of
+from memloc.localise.weights import one_layer_errors
+from memloc.study.control import design_of, pair_of
+from memloc.study.techniques import Technique
 
 KS = (1, 2)
-COLUMNS = {
-    "control_accuracy": [
-        "task", "model", "technique", "pair", "k", "accuracy", "chance", "role", "n_layers",
-    ],
-    "control_techniques": [
-        "role", "model", "technique", "k", "accuracy", "sd", "chance", "n", "n_none",
-    ],
-    "control_weights": [
-        "task", "model", "technique", "pair", "layer", "weight", "weight_raw", "role",
-    ],
-    "gradient_variants": [
-        "model", "variant", "norm", "clean", "frozen", "k", "accuracy", "sd", "chance", "n",
-        "n_none", "paper",
-    ],
-}  # fmt: skip
-ALL = "all"  # models
+JUDGED_BY = 1  # k of the accuracy that claims rest on
+WEIGHTS, ONE_LAYER = "weights", "one-layer"  # what layers are scored by
+HITS = ["pair", "judged", "design", "k", "accuracy", "chance", "n_layers"]
+
+
+class Scored(NamedTuple):
+    """Scores (L,) of a control model's layers: whose they are, and the pair that memorised."""
+
+    key: dict[str, Any]
+    pair: str
+    scores: np.ndarray
 
 
 def accuracy_at(scores: Sequence[float] | np.ndarray, right: Collection[int], k: int) -> float:
@@ -55,85 +55,44 @@ def scores_of(weights: pd.DataFrame) -> np.ndarray:
     return weights.sort_values("layer")[column].to_numpy(float)
 
 
-def control_frames(
-    frames: Iterable[pd.DataFrame], runs: Iterable[Mapping[str, Any]], techniques: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
-    """Frames control_accuracy, control_weights and control_techniques of all control models.
+def scores_by_kind(technique: Technique, table: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Scores of layers 1..L by the technique's layer weights and, of windows, by single layers.
 
-    `runs` says technique, task, model, pair and role of each table of `frames`; role is
-    "validation" for tasks that choose how a technique is post-processed, else "test".
+    `table`: the technique's table of one control model. A single layer's score is the error from
+    modifying it alone: no neighbour has a part in it.
     """
-    accuracies, weights = [], []
-    for frame, run in zip(frames, runs, strict=True):
-        found = techniques[run["technique"]].weights(frame)
-        key = {name: run[name] for name in ("task", "model", "technique", "pair", "role")}
-        weights.append(
-            found.assign(**{"weight_raw": found.get("weight_raw", found["weight"])}, **key)
-        )
-        accuracies += [key | row for row in _accuracies(scores_of(found), run["pair"])]
-    found = {
-        "control_accuracy": pd.DataFrame(accuracies),
-        "control_weights": pd.concat(weights, ignore_index=True) if weights else pd.DataFrame(),
-    }
-    found["control_techniques"] = aggregate(found["control_accuracy"], ["technique"])
-    return {name: frame.reindex(columns=COLUMNS[name]) for name, frame in found.items()}
+    found = {WEIGHTS: scores_of(technique.weights(table))}
+    return found | ({ONE_LAYER: one_layer_errors(table)} if technique.windows else {})
 
 
-def _accuracies(scores: np.ndarray, pair: str) -> list[dict[str, Any]]:
-    right = pair_of(pair)
-    return [
-        {
-            "k": k,
-            "accuracy": accuracy_at(scores, right, k),
-            "chance": len(right) / len(scores),
-            "n_layers": len(scores),
-        }
-        for k in KS
-        if k <= len(scores)
-    ]
+def hits(scored: Iterable[Scored]) -> pd.DataFrame:
+    """accuracy@k of all scores against every pair of the same key: a frame of the keys and HITS.
 
-
-def aggregate(accuracies: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Mean accuracy over tasks and pairs by role, model (and all models), `keys` and k.
-
-    n counts the tables behind a mean, n_none those whose scores are undefined.
+    `pair` is the one that memorised, `judged` the one whose layers count as right. Rows in which
+    these are equal are the accuracies; the others say what the same scores get by always pointing
+    at the same layers, whichever pair memorised.
     """
-    if accuracies.empty:
-        return pd.DataFrame()
-    both = pd.concat([accuracies.assign(model=ALL), accuracies])
-    if accuracies["model"].nunique() == 1:
-        both = accuracies
-    groups = both.groupby(["role", "model", *keys, "k"], sort=False)
-    return groups.agg(
-        accuracy=("accuracy", "mean"),
-        sd=("accuracy", "std"),
-        chance=("chance", "mean"),
-        n=("accuracy", "count"),
-        n_none=("accuracy", lambda values: int(values.isna().sum())),
-    ).reset_index()
-
-
-def variant_frame(
-    frames: Iterable[pd.DataFrame],
-    runs: Iterable[Mapping[str, Any]],
-    paper: Mapping[str, Mapping[str, float]],
-) -> pd.DataFrame:
-    """Frame gradient_variants (Table 4): accuracy of every post-processing on validation tasks.
-
-    `frames` are gradients.tsv of control models; `paper` holds what the paper reports for
-    accuracy@2, by model and variant, for those models and tasks that are the paper's.
-    """
-    rows = []
-    for frame, run in zip(frames, runs, strict=True):
-        for variant, chosen in VARIANTS.items():
-            scores = scores_of(gradient_weights(frame, variant))
-            named = dict(zip(("norm", "clean", "frozen"), chosen, strict=True))
-            key = {name: run[name] for name in ("model", "role")} | {"variant": variant} | named
-            rows += [key | row for row in _accuracies(scores, run["pair"])]
-    table = aggregate(pd.DataFrame(rows), ["variant", "norm", "clean", "frozen"])
-    if not table.empty:
-        table["paper"] = [
-            paper.get(row.model, {}).get(row.variant, float("nan")) if row.k == 2 else float("nan")
-            for row in table.itertuples()
+    given = list(scored)
+    pairs: dict[tuple, list[str]] = {}
+    for one in given:
+        pairs.setdefault(tuple(one.key.values()), []).append(one.pair)
+    return pd.DataFrame(
+        [
+            one.key | _hit(one, judged, k)
+            for one in given
+            for judged in pairs[tuple(one.key.values())]
+            for k in KS
         ]
-    return table.reindex(columns=COLUMNS["gradient_variants"])
+    )
+
+
+def _hit(one: Scored, judged: str, k: int) -> dict[str, Any]:
+    right, n_layers = pair_of(judged), len(one.scores)
+    accuracy, chance = accuracy_at(one.scores, right, k), len(right) / n_layers
+    values = (one.pair, judged, design_of(judged), k, accuracy, chance, n_layers)
+    return dict(zip(HITS, values, strict=True))
+
+
+def own_pairs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `hits` whose scores are judged by the pair that memorised."""
+    return frame[frame["pair"] == frame["judged"]]

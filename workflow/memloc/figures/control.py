@@ -1,8 +1,6 @@
-"""Figures of the control setup: Figure 2, the weights behind it, and Figure 21."""
+"""Figures of the control setup: Figure 2, and the layer weights behind it."""
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from memloc.control.scores import KS, ONE_LAYER, WEIGHTS
 from memloc.figures.draw import Given
 from memloc.figures.panels import (
     grid_of,
@@ -21,35 +20,26 @@ from memloc.figures.panels import (
     technique_label,
 )
 from memloc.figures.style import LAYER_WIDTH, Entries, Styles, layer_ticks, look, task_styles
-from memloc.localise.gradients.variants import (
-    CLEAN,
-    NOISY,
-    THETA_F,
-    THETA_M1,
-    gradient_weights,
-    norms_of,
-)
-from memloc.study.control import VALIDATION, pair_of
+from memloc.study.control import APART, NEIGHBOURS, VALIDATION, design_of, pair_label, pair_of
 from memloc.study.techniques import TECHNIQUES
+from memloc.summary.pointing import interval
 
-PLACES = ("first", "middle", "last")
+PLACES = ("first", "middle", "last", APART)
 MARKS = (
     ("#0072b2", "o", "-"), ("#d17a00", "s", "--"), ("#8b1a4f", "^", "-."), ("#00795a", "D", ":"),
     ("#6a4fc0", "v", (0, (5, 1))), ("#7a9a01", "P", (0, (3, 1, 1, 1))),
 )  # fmt: skip
 PLACE_MARKS = dict(zip(PLACES, MARKS, strict=False))
 BAR = "#333333"
-BESIDE = 4  # techniques that three panels beside each other have room for
-Mark = tuple[str, str, Any]  # colour, marker, line
-NORMS = ("frozen, norm", "clean, norm", "noisy, norm")
-STEPS = (
-    ("L1", "not post-processed"), ("L1-frozen", "÷ frozen"), ("L1-clean", "− clean"),
-    ("L1-clean-frozen", "− clean, ÷ frozen"),
-)  # fmt: skip
+BESIDE = 4  # rows that two panels beside each other have room for
+ROW = ["technique", "scores"]  # what has a place on the x-axis
+Row = tuple[str, str]
 
 
 def place_of(pair: str, n_layers: int) -> str:
-    """Where a pair of layers is: first, middle or last."""
+    """Where a pair of layers is: first, middle or last; or apart, if they aren't neighbours."""
+    if design_of(pair) == APART:
+        return APART
     first, second = pair_of(pair)
     if first == 1:
         return PLACES[0]
@@ -57,40 +47,57 @@ def place_of(pair: str, n_layers: int) -> str:
 
 
 def control_accuracy(frame: pd.DataFrame, tasks: Entries) -> Figure:
-    """Figure 2: accuracy@1, accuracy@2, and accuracy@2 by where the pair of layers is.
+    """Figure 2: accuracy@1 over tasks and by where the pair is, then accuracy@2 likewise.
 
-    `frame` is summary/control_accuracy.tsv. Panels of many techniques stand one below the other,
-    so that their names can be read.
+    `frame` is summary/control_accuracy.tsv. Panels of many rows stand one below the other, so that
+    their names can be read.
     """
-    styles = task_styles(tasks)
-    techniques = present(TECHNIQUES, frame["technique"])
+    styles, rows = task_styles(tasks), _rows(frame)
     names = [t for t in styles if t in set(frame["task"])]
     with look():
-        width = max(2.2, 0.42 * len(techniques) + 0.7)
-        rows, columns = (1, 3) if len(techniques) <= BESIDE else (3, 1)
-        figure, grid = grid_of(rows, columns, width, 2.9, sharex=True, sharey=True)
-        figure.set_size_inches(columns * width + 1.6, 1.9 * rows + 1.3)
-        panels = grid.flatten()
-        for axes, k in zip(panels, (1, 2), strict=False):
-            _accuracy_panel(axes, frame[frame["k"] == k], techniques, names, styles)
-            axes.set_title(f"accuracy@{k}")
-        marks = _place_panel(panels[2], frame[frame["k"] == 2], techniques)
-        panels[2].set_title("accuracy@2 by pair")
-        for axes in panels:
-            axes.axhline(frame["chance"].mean(), color="#555555", lw=0.8, ls=":")
-            axes.set_xticks(
-                range(len(techniques)), [technique_label(t, short=True) for t in techniques],
-                rotation=40, ha="right",
-            )  # fmt: skip
-            axes.set_xlim(-0.5, len(techniques) - 0.5)
-            axes.set_ylim(-0.05, 1.05)
-            axes.grid(axis="x", visible=False)
-        for axes in grid[:, 0]:
-            axes.set_ylabel("share of the right layers")
+        width = max(2.2, 0.42 * len(rows) + 0.7)
+        shape = (2, 2) if len(rows) <= BESIDE else (4, 1)
+        figure, grid = grid_of(*shape, width, 2.9, sharex=True, sharey=True)
+        figure.set_size_inches(shape[1] * width + 1.6, 1.9 * shape[0] + 1.3)
+        for k, (over, by_place) in zip(KS, grid.reshape(2, 2), strict=True):
+            part = frame[frame["k"] == k]
+            paper = part[part["design"] == NEIGHBOURS]
+            _accuracy_panel(over, paper if len(paper) else part, rows, names, styles)
+            over.set_title(f"accuracy@{k}")
+            marks = _place_panel(by_place, part, rows)
+            by_place.set_title(f"accuracy@{k} by pair")
+        _finish_accuracy(grid, frame, rows)
         chance = handle(color="#555555", lw=0.8, ls=":", label="random guess")
         handles = [*_task_handles(frame, names, styles), *marks, chance]
         figure.legend(handles=handles, loc="outside right center")
     return figure
+
+
+def _rows(frame: pd.DataFrame) -> list[Row]:
+    """What has a place on the x-axis: techniques by their layer weights, then by single layers."""
+    found = dict.fromkeys(zip(frame["scores"], frame["technique"], strict=True))
+    return [
+        (technique, kind)
+        for kind in (WEIGHTS, ONE_LAYER)
+        for technique in present(TECHNIQUES, [name for given, name in found if given == kind])
+    ]
+
+
+def _row_label(row: Row) -> str:
+    technique, kind = row
+    return technique_label(technique, short=True) + (", one layer" if kind == ONE_LAYER else "")
+
+
+def _finish_accuracy(grid: np.ndarray, frame: pd.DataFrame, rows: Sequence[Row]) -> None:
+    for axes in grid.flat:
+        axes.axhline(frame["chance"].mean(), color="#555555", lw=0.8, ls=":")
+        labels = [_row_label(row) for row in rows]
+        axes.set_xticks(range(len(rows)), labels, rotation=40, ha="right")
+        axes.set_xlim(-0.5, len(rows) - 0.5)
+        axes.set_ylim(-0.05, 1.05)
+        axes.grid(axis="x", visible=False)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("share of the right layers")
 
 
 def _task_handles(frame: pd.DataFrame, names: Sequence[str], styles: Styles) -> list[Line2D]:
@@ -104,36 +111,40 @@ def _task_handles(frame: pd.DataFrame, names: Sequence[str], styles: Styles) -> 
 
 
 def _accuracy_panel(
-    axes: Axes, part: pd.DataFrame, techniques: Sequence[str], names: Sequence[str], styles: Styles
+    axes: Axes, part: pd.DataFrame, rows: Sequence[Row], names: Sequence[str], styles: Styles
 ) -> None:
-    means = part.groupby(["technique", "task", "role"])["accuracy"].mean().reset_index()
+    """A mark per task; a bar for the mean over tasks of the first role, and its interval."""
+    means = part.groupby([*ROW, "role", "task"])["accuracy"].mean().dropna()
     offsets = dict(zip(names, offsets_of(len(names)), strict=True))
-    for x, technique in enumerate(techniques):
-        for row in means[means["technique"] == technique].itertuples():
-            style, hollow = styles[row.task], row.role == VALIDATION
+    for x, row in enumerate(rows):
+        own = means.loc[row] if row in means.index.droplevel(["role", "task"]) else means.iloc[:0]
+        for (role, task), accuracy in own.items():
+            style = styles[task]
             axes.plot(
-                x + offsets[row.task], row.accuracy, ls="", marker=style.marker,
-                color=style.colour, mfc="white" if hollow else style.colour,
+                x + offsets[task], accuracy, ls="", marker=style.marker, color=style.colour,
+                mfc="white" if role == VALIDATION else style.colour,
             )  # fmt: skip
-        scored = part[(part["technique"] == technique) & (part["role"] != VALIDATION)]
+        scored = own[own.index.get_level_values("role") != VALIDATION].to_numpy()
         if len(scored):
-            axes.hlines(scored["accuracy"].mean(), x - 0.4, x + 0.4, color=BAR, lw=1.8)
+            axes.hlines(scored.mean(), x - 0.4, x + 0.4, color=BAR, lw=1.8)
+            axes.vlines(x, *interval(scored), color=BAR, lw=1.0)  # nan, of few tasks, draws nothing
 
 
-def _place_panel(axes: Axes, part: pd.DataFrame, techniques: Sequence[str]) -> list[Line2D]:
-    """Means by place of the pair, over the tasks that score techniques; legend handles."""
+def _place_panel(axes: Axes, part: pd.DataFrame, rows: Sequence[Row]) -> list[Line2D]:
+    """Means over tasks by place of the pair, of the tasks that score techniques; legend handles."""
     scored = part[part["role"] != VALIDATION]
     part = scored if len(scored) else part
-    places = [place_of(*row) for row in zip(part["pair"], part["n_layers"], strict=True)]
-    means = part.assign(place=places).groupby(["technique", "place"])["accuracy"].mean()
+    places = [place_of(*one) for one in zip(part["pair"], part["n_layers"], strict=True)]
+    tasks = part.assign(place=places).groupby([*ROW, "place", "task"])["accuracy"].mean()
+    means = tasks.groupby([*ROW, "place"]).mean()
     shown = present(PLACES, places)
     for place, offset in zip(shown, offsets_of(len(shown), 0.5), strict=True):
         colour, marker, _ = PLACE_MARKS[place]
-        values = [means.get((technique, place), np.nan) for technique in techniques]
-        axes.plot(np.arange(len(techniques)) + offset, values, ls="", marker=marker, color=colour)
+        values = [means.get((*row, place), np.nan) for row in rows]
+        axes.plot(np.arange(len(rows)) + offset, values, ls="", marker=marker, color=colour)
     return [
         handle(ls="", color=PLACE_MARKS[p][0], marker=PLACE_MARKS[p][1],
-                   label=f"{p} two layers")
+               label="two layers apart" if p == APART else f"{p} two layers")
         for p in shown
     ]  # fmt: skip
 
@@ -165,7 +176,7 @@ def control_weights(frame: pd.DataFrame, tasks: Entries, models: Entries, model:
                 layer_ticks(axes.xaxis, n_layers)
             row[0].set_ylabel(technique_label(technique, short=True))
         for axes, pair in zip(grid[0], pairs, strict=True):
-            axes.set_title("layers {} and {}".format(*pair_of(pair)))
+            axes.set_title(pair_label(pair))
         for axes in grid[-1]:
             axes.set_xlabel("layer")
         handles = handles_of(names, styles)
@@ -175,91 +186,8 @@ def control_weights(frame: pd.DataFrame, tasks: Entries, models: Entries, model:
 
 
 def _shade(axes: Axes, pair: str) -> None:
-    first, second = pair_of(pair)
-    axes.axvspan(first - 0.5, second + 0.5, color="#f0e6c8", zorder=0, lw=0)
-
-
-def gradient_variants(
-    tables: Iterable[pd.DataFrame],
-    norms: Iterable[pd.DataFrame],
-    runs: Iterable[Mapping[str, Any]],
-    tasks: Entries,
-    models: Entries,
-    model: str,
-) -> Figure:
-    """Figure 21 for one model: two rows of panels per validation task, a line per pair of layers.
-
-    The upper row shows norms, the lower one layer weights. `tables` and `norms` are the
-    gradients.tsv and gradient_norms.tsv of `runs`. Norms of noisy and of clean examples are
-    relative to the larger of the two, those of the frozen counterpart to their own largest.
-    """
-    every = zip(runs, tables, norms, strict=True)
-    chosen = [(run, *both) for run, *both in every if run["model"] == model]
-    names = present(task_styles(tasks), [run["task"] for run, *_ in chosen])
-    n_layers = int(chosen[0][1]["layer"].max())
-    width = max(1.6, 0.12 * n_layers + 0.3)
-    with look():
-        figure, grid = grid_of(2 * len(names), len(STEPS), width, 1.5, sharex=True)
-        figure.set_size_inches(width * len(STEPS) + 0.6, 3.2 * len(names) + 1.0)
-        pairs = sorted({run["pair"] for run, *_ in chosen}, key=pair_of)
-        marks = dict(zip(pairs, itertools.cycle(MARKS), strict=False))
-        for upper, lower, name in zip(grid[::2], grid[1::2], names, strict=True):
-            upper[-1].set_visible(False)  # a norm less than there are steps
-            panels = upper[: len(NORMS)], lower
-            for run, table, values in chosen:
-                if run["task"] == name:
-                    _variant_lines(panels, table, values, run["pair"], marks[run["pair"]])
-            _finish_variants(panels, label_of(tasks, name))
-        for axes in grid[-1]:
-            axes.set_xlabel("layer")
-        for axes in grid.flat:
-            step = 1 if n_layers <= 8 else 2
-            axes.set_xticks(range(1, n_layers + 1, step))
-        handles = [_pair_handle(pair, mark) for pair, mark in marks.items()]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-        figure.suptitle(label_of(models, model), fontsize=10)
-    return figure
-
-
-def _finish_variants(panels: tuple[np.ndarray, np.ndarray], label: str) -> None:
-    upper, lower = panels
-    for axes, title in zip([*upper, *lower], [*NORMS, *(t for _, t in STEPS)], strict=True):
-        axes.set_title(title, fontsize=8)
-    upper[0].set_ylabel(f"{label}\nrelative norm")
-    lower[0].set_ylabel(f"{label}\nlayer weight")
-    for axes in upper:
-        axes.set_ylim(0, 1.05)
-    top = max(axes.get_ylim()[1] for axes in lower)
-    for axes in lower:
-        axes.set_ylim(0, top)
-
-
-def _variant_lines(
-    panels: tuple[np.ndarray, np.ndarray],
-    table: pd.DataFrame,
-    norms: pd.DataFrame,
-    pair: str,
-    mark: Mark,
-) -> None:
-    frozen = norms_of(norms, THETA_F, NOISY, "L1").to_numpy(float)
-    clean, noisy = (
-        norms_of(norms, THETA_M1, examples, "L1").to_numpy(float) for examples in (CLEAN, NOISY)
-    )
-    top = max(clean.max(), noisy.max())
-    series = [frozen / frozen.max(), clean / top, noisy / top]
-    series += [gradient_weights(table, variant)["weight"].to_numpy(float) for variant, _ in STEPS]
-    right = [layer - 1 for layer in pair_of(pair)]
-    colour, marker, line = mark
-    layers = np.arange(1, len(noisy) + 1)
-    for axes, values in zip(np.concatenate(panels), series, strict=True):
-        axes.plot(layers, values, color=colour, ls=line, lw=1)
-        axes.plot(layers[right], values[right], color=colour, marker=marker, ls="", ms=4)
-
-
-def _pair_handle(pair: str, mark: Mark) -> Line2D:
-    colour, marker, line = mark
-    label = "layers {} and {}".format(*pair_of(pair))
-    return handle(color=colour, marker=marker, ls=line, label=label)
+    for layer in pair_of(pair):
+        axes.axvspan(layer - 0.5, layer + 0.5, color="#f0e6c8", zorder=0, lw=0)
 
 
 def control_accuracy_figure(given: Given) -> Figure:
@@ -270,9 +198,3 @@ def control_accuracy_figure(given: Given) -> Figure:
 def control_weights_figure(given: Given) -> Figure:
     """Drawn from the summary's table control_weights."""
     return control_weights(given.read("control_weights"), given.tasks, given.models, given.model)
-
-
-def gradient_variants_figure(given: Given) -> Figure:
-    """Drawn from runs and norms, the gradients.tsv and gradient_norms.tsv of control models."""
-    tables = given.read("runs"), given.read("norms")
-    return gradient_variants(*tables, given.runs, given.tasks, given.models, given.model)

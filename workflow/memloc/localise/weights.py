@@ -69,6 +69,12 @@ def whole_window(windows: pd.DataFrame) -> pd.Series:
     return windows.loc[(windows["end"] - windows["start"]).idxmax()]
 
 
+def one_layer_errors(windows: pd.DataFrame, column: str = "noisy_error") -> np.ndarray:
+    """Errors from modifying each layer alone, (L,): the first row of the matrix."""
+    alone = windows[windows["start"] == windows["end"]].sort_values("start")
+    return alone[column].to_numpy(float)
+
+
 def normalise(windows: pd.DataFrame, column: str = "noisy_error") -> pd.Series:
     """Errors scaled so that modifying all layers has error 1.0 (section 3.1): a Series.
 
@@ -212,9 +218,8 @@ def one_layer_maximum(tables: Sequence[pd.DataFrame]) -> dict[str, float]:
     error is normalised, over the seeds where that is defined (nan if none); error_raw is over all;
     sd is over seeds at that layer.
     """
-    single = [t[t["start"] == t["end"]].sort_values("start") for t in tables]
-    raw = np.array([t["noisy_error"].to_numpy(float) for t in single])
-    scaled = np.array([t["noisy_error_normalised"].to_numpy(float) for t in single])
+    raw = np.array([one_layer_errors(table) for table in tables])
+    scaled = np.array([one_layer_errors(table, "noisy_error_normalised") for table in tables])
     scaled = scaled[~np.isnan(scaled).any(axis=1)]
     mean, sd = _mean_sd(scaled if len(scaled) else raw)
     best = int(np.argmax(mean))

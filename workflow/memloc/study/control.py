@@ -14,6 +14,7 @@ Pair = tuple[int, int]
 Run = dict[str, Any]
 TEST, VALIDATION = "test", "validation"
 VALIDATING = ("mrpc", "trec")  # the paper's validation tasks
+NEIGHBOURS, APART = "neighbours", "apart"  # designs: the paper's pairs, and layers apart
 
 
 def pair_name(pair: Sequence[int]) -> str:
@@ -27,6 +28,11 @@ def pair_of(name: str) -> Pair:
     return int(first), int(second)
 
 
+def pair_label(name: str) -> str:
+    """How a pair is written in texts and figures: "layers 6 and 7"."""
+    return "layers {} and {}".format(*pair_of(name))
+
+
 def automatic_pairs(n_layers: int) -> list[Pair]:
     """The first two, the middle two and the last two layers, each pair once."""
     if n_layers < 2:
@@ -35,16 +41,29 @@ def automatic_pairs(n_layers: int) -> list[Pair]:
     return list(dict.fromkeys((start, start + 1) for start in starts))
 
 
-def check_pair(pair: Sequence[int], n_layers: int) -> Pair:
-    """The pair, if it is two neighbours among the model's layers; else MemlocError."""
+def check_pair(pair: Sequence[int], n_layers: int | None) -> Pair:
+    """The pair, if it is two layers of the model, the lower one first; else MemlocError.
+
+    n_layers: None where the model's layers aren't known yet.
+    """
     first, second = pair
-    if not (first >= 1 and second == first + 1 and second <= n_layers):
+    if not 1 <= first < second:
         raise MemlocError(
-            f"control.pairs: [{first}, {second}]: a pair is two neighbouring layers of a model of "
-            f"{n_layers}, such as [1, 2]; set control.pairs to auto or to pairs within 1 to "
-            f"{n_layers}"
+            f"control.pairs: [{first}, {second}]: a pair is two different layers, the lower one "
+            "first, such as [1, 2] or [2, 9]"
+        )
+    if n_layers is not None and second > n_layers:
+        raise MemlocError(
+            f"control.pairs: [{first}, {second}]: a model of {n_layers} has no layer {second}; set "
+            f"control.pairs to auto or to pairs within 1 to {n_layers}"
         )
     return first, second
+
+
+def design_of(name: str) -> str:
+    """Which design a pair belongs to, by its name: neighbouring layers, as in the paper, or not."""
+    first, second = pair_of(name)
+    return NEIGHBOURS if second == first + 1 else APART
 
 
 def model_pairs(control: Mapping[str, Any], n_layers: int) -> list[Pair]:
@@ -223,9 +242,8 @@ class ControlPlan:
     def auxiliary_data(self, w: Mapping[str, str]) -> str:
         """The auxiliary task's data, once task and pair are known to be possible."""
         check_auxiliary(self.settings, [w["task"]])
-        layers = self.study.known_layers(w["model"])
-        if w.get("pair") and layers is not None:
-            check_pair(pair_of(w["pair"]), layers)
+        if w.get("pair"):
+            check_pair(pair_of(w["pair"]), self.study.known_layers(w["model"]))
         return self.study.places.data.format(task=self.settings["auxiliary"])
 
     def training(self, w: Mapping[str, str]) -> dict[str, Any]:

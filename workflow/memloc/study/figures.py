@@ -588,18 +588,21 @@ often noisy examples (triangles): memorised, since nothing else in the data says
         drawer="figures.control:control_accuracy_figure",
         section="control",
         title="Accuracy",
-        alt="Dot plots: accuracy@1 and accuracy@2 of each technique, and by pair of layers.",
+        alt="Dot plots: accuracy@1, then accuracy@2, of each technique, and by pair of layers.",
         inputs=tables("control_accuracy"),
         drawn_for=once,
         stage="control",
         caption="""
 **Do techniques find layers that are known?** (Figure 2) In the control setup the labels of a
 task could change two layers alone, while an auxiliary task trained all of them.
-accuracy@k is the share of a technique's k highest-scoring layers that are among those two. A
-small marker is a task's mean over pairs of layers and models, the bar is the mean of all;
-hollow markers are tasks that chose how gradients are post-processed, and count in no bar. The
-dotted line is what random guesses reach.
-The last panel splits accuracy@2 by where the two layers were.
+accuracy@k is the share of a technique's k highest-scoring layers that are among those two, and
+accuracy@1 decides: accuracy@2 favours windows, in whose layer weights the neighbour of a right
+layer comes second. Rows called "one layer" score a layer by modifying it alone. A small marker is a
+task's mean over pairs of layers and models, the bar is the mean over tasks, and the line its 95 %
+interval (from six tasks on); hollow markers are tasks that chose how gradients are post-processed,
+and count in no bar. The dotted line is what random guesses reach.
+Every second panel splits the accuracy by where the two layers were. Pairs of layers that aren't
+neighbours count there alone, unless there are no others.
 """,
     ),
     "control_weights": FigureKind(
@@ -620,7 +623,7 @@ A technique that localises has its peaks in the shade.
     ),
     "gradient_variants": FigureKind(
         name="gradient_variants_{model}",
-        drawer="figures.control:gradient_variants_figure",
+        drawer="figures.gradient_variants:gradient_variants_figure",
         section="control",
         title="Gradient post-processing",
         alt="Line plots: gradient norms by layer after each step of post-processing, for {names}.",
