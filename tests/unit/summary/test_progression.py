@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from memloc.explain.centroids import EVENT_COLUMNS
+from memloc.explain.centroid_events import COLUMNS as EVENT_COLUMNS
 from memloc.localise.found import Outcome
 from memloc.summary.progression import progression_table
 from memloc.windows import all_windows
