@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import operator
 from dataclasses import asdict
 from functools import cache
 
@@ -17,14 +18,14 @@ from memloc.data.tokens import collate
 from memloc.errors import MemlocError
 from memloc.explain.centroid_events import COLUMNS as EVENT_COLUMNS
 from memloc.explain.centroid_events import centroid_events, crossing, initiation, last_crossing
-from memloc.explain.centroids import COLUMNS, Classes, centroid_table
+from memloc.explain.centroids import COLUMNS, POOLED, Classes, centroid_table
 from memloc.explain.mixtures import Mixer, half_choices
 from memloc.explain.run import run
 from memloc.models.layers import find_layers
 from memloc.models.pooled_states import first_tokens, last_tokens, pooled_tokens
 from memloc.store.files import read_json
 from memloc.store.tables import read_tsv
-from tiny import FAMILIES, N_LAYERS, OTHERS, VOCABULARY, random_ids, tiny_model
+from tiny import FAMILIES, N_LAYERS, NORMS, OTHERS, VOCABULARY, random_ids, tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -71,7 +72,7 @@ def analyse(folder):
     places = {"data": "perturbed.parquet", "theta_M2": "memorised", "theta_O": "original"}
     inputs = {name: str(folder / file) for name, file in places.items()}
     outputs = {name: str(folder / f"{name}.tsv") for name in ("table", "events")}
-    settings = {"reading": asdict(READING), "precision": "float32"}
+    settings = {"reading": asdict(READING), "precision": "float32", "last_state": "before_norm"}
     run(inputs, outputs, settings, batch_tokens=40)
     return read_tsv(outputs["table"], COLUMNS), read_tsv(outputs["events"])
 
@@ -180,6 +181,22 @@ def test_mixtures_equal_the_plain_model(family):
         for number, state in enumerate(layer_outputs(model, inputs)):
             expected = state[torch.arange(7), places]
             torch.testing.assert_close(found[mixture, number], expected, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", NORMS)
+def test_the_last_state_of_mixtures_after_the_final_norm(family):
+    """The norm is theta_M2's; states of other layers stay as they are."""
+    memorised, original = tiny_model(family, 1), tiny_model(family, 2)
+    choices = half_choices(N_LAYERS)
+    inputs = collate(random_ids(5), memorised.config.pad_token_id)
+    plain, found = (
+        Mixer(memorised, original, choices, last_state).pooled(inputs)
+        for last_state in ("before_norm", "after_norm")
+    )
+    assert torch.equal(found[:, :-1], plain[:, :-1])
+    with torch.no_grad():
+        expected = operator.attrgetter(NORMS[family])(memorised)(plain[:, -1])
+    torch.testing.assert_close(found[:, -1], expected, atol=2e-5, rtol=1e-5)
 
 
 def test_shared_layers_run_once(monkeypatch):

@@ -31,7 +31,8 @@ def run(
     """Write centroids.tsv (`table`) and centroid_events.tsv (`events`) of theta_M2, as trained and
     with the bottom and the top half of its layers taken from theta_O.
 
-    inputs: data, theta_M2, theta_O. settings: reading, precision.
+    inputs: data, theta_M2, theta_O. settings: reading, precision, and last_state, on which side of
+    the final norm the state after layer L is read.
     """
     record = RunRecord(settings["precision"], [inputs["theta_M2"], inputs["theta_O"]])
     reading = Reading(**settings["reading"])
@@ -45,7 +46,8 @@ def run(
     choices = half_choices(n_layers)
     with room_for_states(len(choices) * n_layers, len(train), width, "float32") as room:
         states = room.view(len(choices), n_layers, len(train), width)
-        mixer = Mixer(model, theirs, choices)
+        mixer = Mixer(model, theirs, choices, settings["last_state"])
+        normed = mixer.normed
         mixed_states(mixer, train, pad_id, batch_tokens, record.precision, states)
         del mixer, model, theirs
         found = pd.concat(
@@ -66,6 +68,7 @@ def run(
             name: [layer for layer, theirs in enumerate(choice, start=1) if theirs]
             for name, choice in choices.items()
         },
+        last_state_after_a_norm=normed,
         noisy_without_original_label=unplaced,
     )
     _log(happened, len(train))
