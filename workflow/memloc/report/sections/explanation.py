@@ -20,6 +20,10 @@ EVENTS = {  # columns of the overview
 Events = dict[tuple[str, str], dict[str, Any]]  # (source, event) -> a row of events.tsv
 HALVES = {"bottom": "crossing, bottom half from θ_O", "top": "crossing, top half from θ_O"}
 PAIRS = "crossing, mean of pairs"
+HEADS = {
+    "n_pairs": "pairs", "n_pairs_none": "pairs: never", "n_pairs_few": "pairs left out",
+    "few_share": "their share of noisy examples",
+}  # fmt: skip
 NOTE = (
     "Mean layer over seeds, with the examples of all ordered pairs of classes pooled, as in the "
     "authors' code. An event that never happens counts as layer L + 1; in brackets, in how many "
@@ -52,17 +56,17 @@ def _all_events(content: Content, title: str) -> Table | Absent:
     """events.tsv as it is."""
     note = (
         "layer, sd and n are over seeds, all pairs pooled, never being layer L + 1; pair mean is "
-        "over pairs and seeds; n pairs few were left out of it, with their share of the noisy "
-        "examples beside."
+        "over pairs and seeds with enough examples."
     )
-    return table(content, "events", title, note=note, folded=True)
+    frame = content.read("events").rename(columns=HEADS)
+    return table(content, "events", title, frame=frame, note=note, folded=True)
 
 
 def _curves(content: Content) -> Table | Absent:
     """centroids.tsv without the clean means, which are 0 and 1 by construction."""
     title = "Places between centroids, all pairs of classes pooled, mean over seeds"
     frame = content.read("centroids").drop(columns=["clean_a_mean", "clean_b_mean"])
-    return table(content, "centroids", title, frame=frame, folded=True)
+    return table(content, "centroids", title, frame=frame.rename(columns=HEADS), folded=True)
 
 
 # --- In words and at a glance ----------------------------------------------------------
