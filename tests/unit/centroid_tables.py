@@ -3,14 +3,18 @@
 import numpy as np
 import pandas as pd
 
-from memloc.explain.centroids import COLUMNS, centroid_events
+from memloc.explain.centroid_events import centroid_events
+from memloc.explain.centroids import COLUMNS, POOLED
 from memloc.explain.events import run_events, summarise_curves, summarise_events
 from memloc.store.tables import write_tsv
 from synthetic import MODELS, TASKS
 
 
 def centroids(number=0, seed=1, n_layers=12, classes=("a", "b", "c")):
-    """A centroids.tsv: noisy examples of later tasks move later; one pair has none."""
+    """A centroids.tsv: noisy examples of later tasks move later; one pair has none.
+
+    Pairs that have some have as many, so that all pooled lie at the mean of pairs.
+    """
     rng = np.random.default_rng([number, seed])
     rows = []
     for source in ("trained", "bottom", "top"):
@@ -30,7 +34,13 @@ def centroids(number=0, seed=1, n_layers=12, classes=("a", "b", "c")):
                         n_clean_a=50, n_clean_b=50, n_noisy=0 if np.isnan(mean) else 9,
                     )
                 )  # fmt: skip
-    return pd.DataFrame(rows)[COLUMNS]
+    table = pd.DataFrame(rows)
+    groups = table.groupby(["source", "layer"], sort=False)
+    numbers = table.columns.difference(["source", "class_a", "class_b", "layer"])
+    counts = [name for name in numbers if name.startswith("n_")]
+    pooled = groups[list(numbers)].mean().assign(distance=np.nan, **groups[counts].sum())
+    pooled = pooled.reset_index().assign(class_a=POOLED, class_b=POOLED)
+    return pd.concat([table, pooled], ignore_index=True)[COLUMNS]
 
 
 def unknown_noise():
@@ -44,7 +54,8 @@ def probing(number):
     """Events of probes of one run."""
     names = ["probing-memorisation", "probing-initiation"]
     layers = pd.Series([3 + number * 0.6 // 1, "none" if number % 3 == 0 else 4], dtype=object)
-    return pd.DataFrame({"source": "trained", "event": names, "layer": layers})
+    frame = pd.DataFrame({"event": names, "layer": layers, "n_layers": 12, "n_noisy": 40})
+    return frame.assign(source="trained", class_a=POOLED, class_b=POOLED, reason="")
 
 
 def study(folder):

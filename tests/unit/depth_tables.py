@@ -22,8 +22,8 @@ def tables(tasks=TASKS, models=tuple(LAYERS), techniques=("swapping", "retrainin
     weights["weight"] = rng.random(len(weights))
     names = ["crossing", "initiation", "probing-memorisation", "probing-initiation"]
     events = keys.merge(pd.DataFrame({"event": names}), how="cross").assign(source="trained")
-    events["layer"] = (1 + 3 * rng.random(len(events))).astype(object)
-    halves = events[events["event"] == "crossing"].assign(source="bottom", layer="none")
+    events["layer"] = 1 + 3 * rng.random(len(events))
+    halves = events[events["event"] == "crossing"].assign(source="bottom", layer=5.0)
     names = ("score", "validation_scaled", "score_above_prior", "validation_above_majority")
     scores = keys.assign(**{name: rng.random(len(keys)) for name in names})
     order = keys["task"].map({task: i for i, task in enumerate(tasks)})

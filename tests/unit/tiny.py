@@ -49,6 +49,13 @@ FAMILIES: dict[str, dict] = {
     "mpnet": dict(model_type="mpnet", pad_token_id=1, **ENCODER),
 }
 
+# The final norm of those that have one, between layer L and the head.
+NORMS = {
+    "opt": "model.decoder.final_layer_norm",
+    "gpt_neo": "transformer.ln_f",
+    "gpt_neox": "gpt_neox.final_layer_norm",
+}
+
 # Families beyond the study's, with what is peculiar to each: relative positions, grouped keys, …
 DECODER = dict(pad_token_id=0, num_key_value_heads=2, head_dim=8, **ENCODER)
 OTHERS: dict[str, dict] = {

@@ -72,12 +72,17 @@ def test_tables_keep_their_contract(finished):
 
 def test_events_keep_their_contract(finished):
     events = pd.read_csv(finished / "results/summary/events.tsv", sep="\t")
-    columns = ["task", "model", "source", "event", "layer", "sd", "n", "n_none", "n_undefined"]
-    assert list(events) == columns
+    assert list(events) == [
+        *("task", "model", "source", "event", "layer", "sd", "n", "n_none", "n_undefined"),
+        *("n_noisy", "pair_mean", "pair_sd", "n_pairs", "n_pairs_none", "n_pairs_few"),
+        *("few_share", "reason"),
+    ]
     probing = events.event.str.startswith("probing")
     assert probing.sum() == 2 and (~probing).sum() == 3 * 3
     counted = events.n + events.n_none + events.n_undefined
-    assert (counted[~probing] == 2).all()  # pairs of two classes
+    assert (counted == 1).all()  # one seed
+    pairs = (events.n_pairs + events.n_pairs_few)[~probing]
+    assert (pairs == 2).all()  # of two classes
     for technique in TECHNIQUES.values():
         table = pd.read_csv(finished / RUN / technique.table, sep="\t")
         assert list(table) == technique.columns, technique.name

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import operator
 from dataclasses import asdict
 from functools import cache
 
@@ -15,23 +16,16 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 from memloc.data.examples import Reading
 from memloc.data.tokens import collate
 from memloc.errors import MemlocError
-from memloc.explain.centroids import (
-    COLUMNS,
-    EVENT_COLUMNS,
-    Classes,
-    centroid_events,
-    centroid_table,
-    crossing,
-    initiation,
-    last_crossing,
-)
+from memloc.explain.centroid_events import COLUMNS as EVENT_COLUMNS
+from memloc.explain.centroid_events import centroid_events, crossing, initiation, last_crossing
+from memloc.explain.centroids import COLUMNS, POOLED, Classes, centroid_table
 from memloc.explain.mixtures import Mixer, half_choices
 from memloc.explain.run import run
 from memloc.models.layers import find_layers
 from memloc.models.pooled_states import first_tokens, last_tokens, pooled_tokens
 from memloc.store.files import read_json
 from memloc.store.tables import read_tsv
-from tiny import FAMILIES, N_LAYERS, OTHERS, VOCABULARY, random_ids, tiny_model
+from tiny import FAMILIES, N_LAYERS, NORMS, OTHERS, VOCABULARY, random_ids, tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -78,7 +72,7 @@ def analyse(folder):
     places = {"data": "perturbed.parquet", "theta_M2": "memorised", "theta_O": "original"}
     inputs = {name: str(folder / file) for name, file in places.items()}
     outputs = {name: str(folder / f"{name}.tsv") for name in ("table", "events")}
-    settings = {"reading": asdict(READING), "precision": "float32"}
+    settings = {"reading": asdict(READING), "precision": "float32", "last_state": "before_norm"}
     run(inputs, outputs, settings, batch_tokens=40)
     return read_tsv(outputs["table"], COLUMNS), read_tsv(outputs["events"])
 
@@ -102,15 +96,36 @@ def plain_states(folder, frame, source, layer):
     return np.stack([state[0, place].double().numpy() for state in found])
 
 
+GROUPS = ("clean_a", "clean_b", "noisy")
+
+
 def obvious(states, frame, a, b):
     """One pair at one layer, example by example."""
+    distance, groups = obvious_places(states, frame, a, b)
+    return {"distance": distance} | obvious_numbers(groups)
+
+
+def obvious_pooled(states, frame):
+    """All pairs' examples at one layer, in one list for each group."""
+    every = [obvious_places(states, frame, a, b)[1] for a in CLASSES for b in CLASSES if a != b]
+    return obvious_numbers({name: [x for one in every for x in one[name]] for name in GROUPS})
+
+
+def obvious_places(states, frame, a, b):
     clean = {c: states[~frame["noisy"] & (frame["label"] == c)] for c in (a, b)}
     start, end = clean[a].mean(0), clean[b].mean(0)
     moved = frame["noisy"] & (frame["original_label"] == b) & (frame["label"] == a)
     groups = {"clean_a": clean[a], "clean_b": clean[b], "noisy": states[moved]}
-    row = {"distance": np.linalg.norm(end - start)}
-    for name, group in groups.items():
-        along = [(x - start) @ (end - start) / np.linalg.norm(end - start) ** 2 for x in group]
+    distance = np.linalg.norm(end - start)
+    return distance, {
+        name: [(x - start) @ (end - start) / distance**2 for x in group]
+        for name, group in groups.items()
+    }
+
+
+def obvious_numbers(groups):
+    row = {}
+    for name, along in groups.items():
         row[f"n_{name}"] = len(along)
         if along:
             row[f"{name}_mean"] = np.mean(along)
@@ -123,11 +138,13 @@ def obvious(states, frame, a, b):
 def test_tables_equal_the_obvious_way(tmp_path, family):
     frame = save_study(tmp_path, family)
     table, _ = analyse(tmp_path)
-    assert len(table) == 3 * 6 * N_LAYERS
+    assert len(table) == 3 * 7 * N_LAYERS
     rows = table.set_index(["source", "class_a", "class_b", "layer"]).sort_index()
     read = cache(lambda source, layer: plain_states(tmp_path, frame, source, layer))
     for key, row in rows.iterrows():
-        expected = obvious(read(key[0], key[3]), frame, key[1], key[2])
+        states = read(key[0], key[3])
+        pooled = key[1] == POOLED
+        expected = obvious_pooled(states, frame) if pooled else obvious(states, frame, *key[1:3])
         for name, value in expected.items():
             assert row[name] == pytest.approx(value, abs=2e-4, rel=2e-4), (key, name)
     absent = rows.loc[("trained", "no", "yes")]
@@ -166,6 +183,22 @@ def test_mixtures_equal_the_plain_model(family):
             torch.testing.assert_close(found[mixture, number], expected, atol=2e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("family", NORMS)
+def test_the_last_state_of_mixtures_after_the_final_norm(family):
+    """The norm is theta_M2's; states of other layers stay as they are."""
+    memorised, original = tiny_model(family, 1), tiny_model(family, 2)
+    choices = half_choices(N_LAYERS)
+    inputs = collate(random_ids(5), memorised.config.pad_token_id)
+    plain, found = (
+        Mixer(memorised, original, choices, last_state).pooled(inputs)
+        for last_state in ("before_norm", "after_norm")
+    )
+    assert torch.equal(found[:, :-1], plain[:, :-1])
+    with torch.no_grad():
+        expected = operator.attrgetter(NORMS[family])(memorised)(plain[:, -1])
+    torch.testing.assert_close(found[:, -1], expected, atol=2e-5, rtol=1e-5)
+
+
 def test_shared_layers_run_once(monkeypatch):
     memorised, original = tiny_model("bert", 1), tiny_model("bert", 2)
     mixer = Mixer(memorised, original, half_choices(N_LAYERS))
@@ -197,7 +230,7 @@ def test_swapping_with_itself_changes_nothing(tmp_path):
              for _, part in table.groupby("source")]  # fmt: skip
     for other in parts[1:]:
         pd.testing.assert_frame_equal(parts[0], other, atol=1e-4, rtol=1e-4)
-    assert len(events) == 3 * 6 * 3
+    assert len(events) == 3 * 7 * 3
 
 
 # --- By hand ---------------------------------------------------------------------------------

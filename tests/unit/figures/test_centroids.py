@@ -25,7 +25,7 @@ def test_every_kind_is_drawn(study, tmp_path, kind):
     assert all(path.stat().st_size > 5000 for path in outputs)
 
 
-def test_panels_say_how_many_pairs_never_cross(study):
+def test_panels_say_that_examples_never_cross(study):
     tables, paths = study
     events, curves = (read_tsv(tables[name]) for name in ("events", "centroids"))
     runs = [read_tsv(path) for path in paths["rte", "bert"]]
@@ -38,8 +38,8 @@ def test_panels_say_how_many_pairs_never_cross(study):
 def test_noise_of_unknown_class_leaves_curves_of_clean_examples(tmp_path):
     table = centroid_tables.unknown_noise()
     _, events, curves = centroid_tables.of_one_run(table, tmp_path)
-    assert len(curves) == 36 and (curves["n_pairs"] == 0).all()
+    assert len(curves) == 36 and (curves["n_noisy"] == 0).all()
     about = TASKS, {"opt": MODELS["opt"]}
     figure = centroid_curves(curves, [table], events, *about, "trec", "opt")
-    assert "n/a" in figure.axes[0].get_title()
+    assert "crossing n/a: no noisy example\n" in figure.axes[0].get_title()
     swapped_halves(curves, *about, "opt")

@@ -1,8 +1,12 @@
 """Pooled states of every layer equal the plain model's, one example at a time."""
 
+import logging
+import operator
+
 import pytest
 import torch
 from torch import nn
+from transformers import AutoConfig
 
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
@@ -15,7 +19,7 @@ from memloc.models.pooled_states import (
     pooled_tokens,
     room_for_states,
 )
-from tiny import FAMILIES, N_LAYERS, WIDTH, random_ids, tiny_model
+from tiny import COMMON, FAMILIES, N_LAYERS, NORMS, WIDTH, random_ids, random_model, tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -28,9 +32,9 @@ def examples(rows=11):
     return Examples(random_ids(rows), nothing, nothing.bool(), torch.arange(rows) + 50)
 
 
-def filled(model, layers=N_LAYERS, tokens=40, dtype=torch.float32):
-    out = torch.zeros(layers + 1, 11, WIDTH, dtype=dtype)
-    return pooled_states(model, examples(), model.config.pad_token_id, tokens, "float32", out)
+def filled(model, layers=N_LAYERS, tokens=40, dtype=torch.float32, last_state="before_norm"):
+    out, pad_id = torch.zeros(layers + 1, 11, WIDTH, dtype=dtype), model.config.pad_token_id
+    return pooled_states(model, examples(), pad_id, tokens, "float32", out, last_state)
 
 
 def plain_states(model, ids):
@@ -101,6 +105,44 @@ def test_few_layers_are_the_same_and_later_ones_do_not_run(family):
     assert ran == [1]
     torch.testing.assert_close(states, expected, atol=1e-4, rtol=1e-4)
     assert filled(model, layers=1).shape == (2, 11, WIDTH)
+
+
+@pytest.mark.parametrize("family", NORMS)
+def test_the_last_state_after_the_final_norm(family):
+    """As the model's own norm makes it of the plain state, and as transformers itself reports."""
+    model = tiny_model(family)
+    norm = operator.attrgetter(NORMS[family])(model)
+    with torch.no_grad():
+        norm.weight.uniform_(0.5, 2)
+        norm.bias.normal_()
+    plain, found = filled(model), filled(model, last_state="after_norm")
+    assert torch.equal(found[:-1], plain[:-1]) and not torch.allclose(found[-1], plain[-1])
+    for row, ids in enumerate(examples().ids):
+        with torch.no_grad():
+            alone = collate([ids], model.config.pad_token_id)
+            told = model(**alone, output_hidden_states=True).hidden_states[-1][0, -1]
+            expected = norm(plain_states(model, ids)[-1, -1])
+        torch.testing.assert_close(found[-1, row], expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(told, expected, atol=1e-4, rtol=1e-4)
+    few = filled(model, layers=1, last_state="after_norm")
+    torch.testing.assert_close(few, plain[:2], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FIRST)
+def test_a_model_without_a_final_norm_has_one_last_state_and_says_so(family, caplog):
+    model = tiny_model(family)
+    with caplog.at_level(logging.INFO):
+        found = filled(model, last_state="after_norm")
+    assert torch.equal(found, filled(model))
+    assert "has no final norm: last_state after_norm changes nothing" in caplog.text
+
+
+def test_a_body_that_hands_on_states_of_another_width_is_refused():
+    options = COMMON | FAMILIES["opt"] | {"word_embed_proj_dim": WIDTH // 2}
+    model = random_model(AutoConfig.for_model(options.pop("model_type"), **options), 0)
+    assert filled(model).shape == (N_LAYERS + 1, 11, WIDTH)
+    with pytest.raises(MemlocError, match="set last_state to before_norm"):
+        filled(model, last_state="after_norm")
 
 
 def test_batching_and_training_mode_do_not_matter():

@@ -48,13 +48,18 @@ def test_table_2_of_a_model_and_pooled():
     assert partial["n"] == 5 and partial["claim"] == "too few tasks"
 
 
-def test_an_event_that_never_happened_is_left_out_and_said():
+@pytest.mark.parametrize("layer, n", [(5.0, 5), (float("nan"), 4)])
+def test_an_event_that_never_happens_ranks_last_and_one_that_cannot_be_told_is_left_out(layer, n):
     weights, mcog, events, scores = tables()
-    never = events["event"].eq("crossing") & events["model"].eq("opt") & events["task"].eq("rte")
-    events.loc[never, "layer"] = "none"
+    chosen = events["event"].eq("crossing") & events["model"].eq("opt")
+    events.loc[chosen & events["task"].eq("rte"), "layer"] = layer
     row = only(table(weights, mcog, events, scores),
                measure="generalisation", level="opt", a="crossing", b="score")  # fmt: skip
-    assert row["n"] == 4 and "1 left out" in row["note"]
+    assert row["n"] == n and ("1 left out" in row["note"]) == (n == 4)
+    layers = events[chosen & events["source"].eq("trained")].set_index("task")["layer"]
+    target = scores[scores["model"] == "opt"].set_index("task")["score"]
+    wanted = stats.spearmanr(layers, target.loc[layers.index], nan_policy="omit")
+    assert math.isclose(row["rho"], wanted.statistic, abs_tol=1e-9)
 
 
 def test_events_of_centroids_and_probes():

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from memloc.explain.centroids import EVENT_COLUMNS
+from memloc.explain.centroid_events import COLUMNS as EVENT_COLUMNS
+from memloc.explain.centroids import POOLED
 from memloc.localise.found import Outcome
 from memloc.summary.progression import progression_table
 from memloc.windows import all_windows
@@ -27,8 +28,11 @@ def run(epoch=None, name=None, seed=1):
 
 
 def event_table(layers):
-    rows = [("trained", "x", str(i), "crossing", layer, 3) for i, layer in enumerate(layers)]
-    rows.append(("bottom", "x", "0", "crossing", 9, 3))  # not of theta_M itself
+    """All pairs pooled in the last layer given, the others of single pairs."""
+    names = [*((f"x{i}", "y") for i in range(len(layers) - 1)), (POOLED, POOLED)]
+    rows = [("trained", *pair, "crossing", layer, 3, 9, "")
+            for pair, layer in zip(names, layers, strict=True)]  # fmt: skip
+    rows.append(("bottom", POOLED, POOLED, "crossing", 1, 3, 9, ""))  # not of theta_M itself
     return pd.DataFrame(rows, columns=EVENT_COLUMNS)
 
 
@@ -52,7 +56,12 @@ def table():
             for epoch, frame in ((1, early), (4, late))
             for seed in (0, 1)
         ],
-        [(run(1), event_table([1, 3, "none"])), (run(4), event_table(["none", "none"]))],
+        [
+            (run(1), event_table([1, 3, "none", 2])),
+            (run(1, seed=0), event_table([3, 1])),
+            (run(4), event_table([1, "none"])),
+            (run(4, seed=0), event_table([3, "none"])),
+        ],
         [(run(seed=seed), history(seed)) for seed in (0, 1)],
         {("a", "m", seed): Outcome(1.0, True) for seed in (0, 1)},
     )
@@ -85,8 +94,8 @@ def test_mcog_moves_with_the_layers_that_matter(table):
 
 def test_events_count_those_that_never_happened(table):
     first, last = (value(table, "event", "crossing", epoch) for epoch in EPOCHS)
-    assert (first["value"], first["n"], first["n_none"]) == (2, 2, 1)
-    assert (last["value"], last["n"], last["n_none"]) == ("none", 0, 2)
+    assert (first["value"], first["n"], first["n_none"]) == (1.5, 2, 0)
+    assert (last["value"], last["n"], last["n_none"]) == (4, 0, 2)  # layer L + 1
 
 
 def test_accuracies_are_those_of_the_epochs_that_were_localised_in(table):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from memloc.explain.centroids import POOLED
 from memloc.summary.runs import Run, grouped
 from memloc.summary.sensitivity import COLUMNS, sensitivity
 from memloc.windows import all_windows
@@ -75,19 +76,22 @@ def crossing_table(pairs):
     rows = []
     for (a, n_noisy), means in pairs.items():
         for layer, mean in enumerate(means, start=1):
-            rows.append(("trained", a, "z", layer, mean, n_noisy))
-            rows.append(("bottom", a, "z", layer, 0.0, n_noisy))
+            b = a if a == POOLED else "z"
+            rows.append(("trained", a, b, layer, mean, n_noisy))
+            rows.append(("bottom", a, b, layer, 0.0, n_noisy))
     names = ["source", "class_a", "class_b", "layer", "noisy_mean", "n_noisy"]
     return pd.DataFrame(rows, columns=names)
 
 
-def test_crossings_move_with_their_place_and_count_by_noisy_examples():
-    table = crossing_table({("x", 3): [0.9, 0.55, 0.3], ("y", 1): [0.9, 0.8, 0.7], ("w", 0): [0.0]})
-    found = rows_of(
-        sensitivity({}, [({"task": "a", "model": "m"}, table)]), "crossing", "crossing at, else 0.5"
-    )
-    # x crosses at layer 3 (.4: 3; .6: 2), y never: layer 4
-    assert found["mean_change"].to_dict() == pytest.approx({"0.4": 0.0, "0.6": -3 / 4})
+def test_crossings_of_all_pairs_pooled_move_with_their_place():
+    """A run crosses at layer 3 (.4: 3; .6: 2), another never (.6: 3): layer 4."""
+    tables = [
+        crossing_table({("x", 3): [0.1, 0.1, 0.1], (POOLED, 4): means})
+        for means in ([0.9, 0.55, 0.3], [0.9, 0.8, 0.55])
+    ]
+    runs = [({"task": "a", "model": "m"}, table) for table in tables]
+    found = rows_of(sensitivity({}, runs), "crossing", "crossing at, else 0.5")
+    assert found["mean_change"].to_dict() == pytest.approx({"0.4": 0.0, "0.6": -1.0})
 
 
 def test_probing_events_move_with_their_cut_offs():

@@ -2,8 +2,10 @@
 
 For an ordered pair of classes (a, b), noisy examples of original class b and perturbed label a are
 projected on the line through the centroids of the clean examples of a and of b, layer by layer:
-0 at centroid a, 1 at centroid b. Layers are 1..L, as in the paper's figures. The embeddings have no
-row: the token that an encoder pools has the same one in every text. Imports no torch.
+0 at centroid a, 1 at centroid b. Rows named "all" pool the examples of all pairs, as the authors'
+code does, so that each noisy example counts once. Layers are 1..L, as in the paper's figures. The
+embeddings have no row: the token that an encoder pools has the same one in every text. Imports no
+torch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +25,7 @@ COLUMNS = [
     *(f"{group}_{what}" for group in GROUPS for what in ("mean", "low", "high")),
     "distance", "n_clean_a", "n_clean_b", "n_noisy",
 ]  # fmt: skip
-CROSSING, LAST_CROSSING, INITIATION = "crossing", "crossing-last", "initiation"
-EVENTS = (CROSSING, LAST_CROSSING, INITIATION)
-EVENT_COLUMNS = ["source", "class_a", "class_b", "event", "layer", "n_noisy"]
-NONE = "none"  # an event that never happens
+POOLED = "all"  # class_a and class_b of the rows that pool the examples of all pairs
 
 
 @dataclass(frozen=True)
@@ -83,101 +82,46 @@ class Projector:
         return (self.along[rows, b] - self.along[rows, a] - start) / distance**2
 
 
+def is_pooled(table: pd.DataFrame) -> pd.Series:
+    """Whether each row pools all pairs: no pair of different classes has the same name twice."""
+    return table["class_a"].eq(table["class_b"])
+
+
 def layer_rows(states: np.ndarray, classes: Classes) -> Iterator[dict]:
-    """A row of COLUMNS, but for source and layer, for every pair in one layer's states (n, width).
+    """A row of COLUMNS, but for source and layer, for every pair in one layer's states (n, width),
+    and a last one that pools the examples of all pairs.
 
     A pair without noisy examples, or of a class without clean ones, has counts of 0 and nan for
-    what they would give. Where two centroids coincide, the distance is 0 and places are nan.
+    what they would give. Where two centroids coincide, the distance is 0 and places are nan; they
+    are not pooled. A clean example is pooled once for each pair that its class is part of.
     """
     projector = Projector(states, classes)
+    pooled: dict[str, list[np.ndarray]] = {group: [] for group in GROUPS}
     for a, b in classes.pairs():
-        rows = {
-            "clean_a": projector.members[a],
-            "clean_b": projector.members[b],
-            "noisy": np.flatnonzero(classes.moved(a, b)),
-        }
-        found: dict[str, Any] = {"class_a": classes.names[a], "class_b": classes.names[b]}
-        for group, members in rows.items():
-            places = projector.places(a, b, members)
-            numbers = (
-                (places.mean(), *np.percentile(places, PERCENTILES))
-                if len(places)
-                else [np.nan] * 3
-            )
-            found |= dict(
-                zip((f"{group}_{w}" for w in ("mean", "low", "high")), numbers, strict=True)
-            )
-            found[f"n_{group}"] = len(members)
-        yield found | {"distance": projector.distance(a, b)}
+        members = (projector.members[a], projector.members[b], np.flatnonzero(classes.moved(a, b)))
+        places = [projector.places(a, b, rows) for rows in members]
+        for group, found in zip(GROUPS, places, strict=True):
+            pooled[group].append(found[~np.isnan(found)])
+        yield _row(classes.names[a], classes.names[b], places, projector.distance(a, b))
+    yield _row(POOLED, POOLED, [np.concatenate(found) for found in pooled.values()], np.nan)
+
+
+def _row(a: str, b: str, places: Sequence[np.ndarray], distance: float) -> dict[str, Any]:
+    """A row of COLUMNS, but for source and layer, from the places of each of GROUPS."""
+    found: dict[str, Any] = {"class_a": a, "class_b": b, "distance": distance}
+    for group, of in zip(GROUPS, places, strict=True):
+        low, high = np.percentile(of, PERCENTILES) if len(of) else (np.nan, np.nan)
+        found |= {f"{group}_mean": of.mean() if len(of) else np.nan, f"n_{group}": len(of)}
+        found |= {f"{group}_low": low, f"{group}_high": high}
+    return found
 
 
 def centroid_table(source: str, states: Sequence[np.ndarray], classes: Classes) -> pd.DataFrame:
     """Frame of COLUMNS from the states (n, width) of layers 1..L."""
+    layers = [layer_rows(layer_states, classes) for layer_states in states]
     rows = [
         row | {"source": source, "layer": layer}
-        for layer, layer_states in enumerate(states, start=1)
-        for row in layer_rows(layer_states, classes)
+        for of_pair in zip(*layers, strict=True)
+        for layer, row in enumerate(of_pair, start=1)
     ]
-    order = {pair: i for i, pair in enumerate(classes.pairs())}
-    numbers = {name: i for i, name in enumerate(classes.names)}
-    rows.sort(key=lambda r: (order[numbers[r["class_a"]], numbers[r["class_b"]]], r["layer"]))
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-# --- Events ------------------------------------------------------------------------------
-
-
-def crossing(means: Sequence[float], place: float = 0.5) -> int | None:
-    """First layer whose noisy mean (of layers 1..L) is nearer to a, or below another `place`; None
-    if there is none."""
-    return next((layer for layer, mean in enumerate(means, start=1) if mean < place), None)
-
-
-def last_crossing(means: Sequence[float]) -> int | None:
-    """The last layer at which the noisy mean comes over to a: the authors' code's crossing.
-
-    Layers without a mean are passed over; a mean that begins nearer to a has crossed at its layer.
-    """
-    found, nearer_b = None, True
-    for layer, mean in enumerate(means, start=1):
-        if np.isnan(mean):
-            continue
-        if mean < 0.5 and nearer_b:
-            found = layer
-        nearer_b = mean >= 0.5
-    return found
-
-
-def initiation(highs_of_a: Sequence[float], lows_of_b: Sequence[float]) -> int | None:
-    """First layer from which on, to the last, clean a's upper percentile is below b's lower one."""
-    apart = np.asarray(highs_of_a) < np.asarray(lows_of_b)  # nan is not apart
-    overlap = np.flatnonzero(~apart)
-    first = int(overlap[-1]) + 2 if len(overlap) else 1
-    return first if first <= len(apart) else None
-
-
-def centroid_events(table: pd.DataFrame) -> pd.DataFrame:
-    """Frame of EVENT_COLUMNS: a row per source, pair and event of a centroids.tsv.
-
-    layer: 1..L, "none" where the event never happens, nan where that can't be told: crossings need
-    noisy examples of the pair, and classes come apart only where both have clean ones.
-    """
-    rows = []
-    for (source, a, b), part in table.groupby(["source", "class_a", "class_b"], sort=False):
-        part = part.sort_values("layer")
-        means = part["noisy_mean"].to_numpy(float)
-        highs, lows = part["clean_a_high"].to_numpy(float), part["clean_b_low"].to_numpy(float)
-        layers = {
-            CROSSING: _event(crossing(means), means),
-            LAST_CROSSING: _event(last_crossing(means), means),
-            INITIATION: _event(initiation(highs, lows), highs),
-        }
-        key = {"source": source, "class_a": a, "class_b": b, "n_noisy": part["n_noisy"].iloc[0]}
-        rows += [key | {"event": event, "layer": layer} for event, layer in layers.items()]
-    return pd.DataFrame(rows, columns=EVENT_COLUMNS)
-
-
-def _event(layer: int | None, numbers: np.ndarray) -> int | float | str:
-    if np.isnan(numbers).all():
-        return np.nan
-    return NONE if layer is None else layer

@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, token_batches
 from memloc.machine.device import autocast
+from memloc.models.last_state import BEFORE, output_of, reads_after_norm
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
 from memloc.models.pooled_states import fill_states, pooled, pooled_tokens
@@ -32,12 +33,18 @@ class Mixer:
     """theta_M2 (`memorised`) with layers of theta_O (`original`), several mixtures at once.
 
     Mixtures travel together as far as they share their layers: for the two halves 2.5 L calls of a
-    layer instead of 3 L.
+    layer instead of 3 L. `last_state`: whether that of layer L is read before or after the final
+    norm, which is theta_M2's in every mixture.
     """
 
     def __init__(
-        self, memorised: PreTrainedModel, original: PreTrainedModel, choices: Mapping[str, Choice]
+        self,
+        memorised: PreTrainedModel,
+        original: PreTrainedModel,
+        choices: Mapping[str, Choice],
+        last_state: str = BEFORE,
     ):
+        self.normed = reads_after_norm(memorised, last_state)
         self.stack = LayerStack(memorised)
         self.theirs = find_layers(original)
         self.choices = dict(choices)
@@ -52,6 +59,8 @@ class Mixer:
         layers = []
         for number in range(len(self.theirs)):
             states = self._through(number, states, entry)
+            if self.normed and number == len(self.theirs) - 1:
+                states = self._after_norm(states, entry)
             layers.append(
                 torch.stack(
                     [pooled(states[c[: number + 1]], tokens).float() for c in self.choices.values()]
@@ -73,6 +82,14 @@ class Mixer:
                 hidden = self.stack.call(number, layer, given, entry)
                 grown |= zip(branches, hidden.split(entry.rows), strict=True)
         return grown
+
+    def _after_norm(
+        self, states: dict[Choice, torch.Tensor], entry: Entry
+    ) -> dict[Choice, torch.Tensor]:
+        """States after layer L, as the final norm makes them."""
+        with output_of(self.stack.model.base_model) as body:
+            self.stack.leave(torch.cat(list(states.values())), entry)
+        return dict(zip(states, body[0].split(entry.rows), strict=True))
 
 
 def mixed_states(

@@ -9,15 +9,9 @@ import pandas as pd
 
 from memloc.data.examples import UNKNOWN, Reading, noisy_training, original_labels
 from memloc.data.tokens import Examples
-from memloc.explain.centroids import (
-    COLUMNS,
-    CROSSING,
-    EVENT_COLUMNS,
-    Classes,
-    centroid_events,
-    centroid_table,
-)
-from memloc.explain.events import event_layers
+from memloc.explain.centroid_events import COLUMNS as EVENT_COLUMNS
+from memloc.explain.centroid_events import CROSSING, LEAST, centroid_events
+from memloc.explain.centroids import COLUMNS, Classes, centroid_table, is_pooled
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible, load_finetuned, on_device
@@ -37,7 +31,8 @@ def run(
     """Write centroids.tsv (`table`) and centroid_events.tsv (`events`) of theta_M2, as trained and
     with the bottom and the top half of its layers taken from theta_O.
 
-    inputs: data, theta_M2, theta_O. settings: reading, precision.
+    inputs: data, theta_M2, theta_O. settings: reading, precision, and last_state, on which side of
+    the final norm the state after layer L is read.
     """
     record = RunRecord(settings["precision"], [inputs["theta_M2"], inputs["theta_O"]])
     reading = Reading(**settings["reading"])
@@ -51,7 +46,8 @@ def run(
     choices = half_choices(n_layers)
     with room_for_states(len(choices) * n_layers, len(train), width, "float32") as room:
         states = room.view(len(choices), n_layers, len(train), width)
-        mixer = Mixer(model, theirs, choices)
+        mixer = Mixer(model, theirs, choices, settings["last_state"])
+        normed = mixer.normed
         mixed_states(mixer, train, pad_id, batch_tokens, record.precision, states)
         del mixer, model, theirs
         found = pd.concat(
@@ -72,6 +68,7 @@ def run(
             name: [layer for layer, theirs in enumerate(choice, start=1) if theirs]
             for name, choice in choices.items()
         },
+        last_state_after_a_norm=normed,
         noisy_without_original_label=unplaced,
     )
     _log(happened, len(train))
@@ -96,14 +93,15 @@ def _classes(data: str | Path, train: Examples, reading: Reading) -> tuple[Class
 def _log(events: pd.DataFrame, n_examples: int) -> None:
     crossings = events[events["event"] == CROSSING]
     for source, part in crossings.groupby("source", sort=False):
-        happened, n_none, n_undefined = event_layers(part["layer"])
+        pooled, pairs = part[is_pooled(part)].iloc[0], part[~is_pooled(part)]
         logger.info(
-            "%d examples, layers %s: noisy ones cross at layer %s on average, in %d of %d pairs of "
-            "classes%s",
+            "%d examples, layers %s: the mean of %d noisy ones crosses at layer %s; %d of %d pairs "
+            "of classes have fewer than %d of them",
             n_examples,
             source,
-            f"{happened.mean():.2f}" if len(happened) else "none",
-            len(happened),
-            len(happened) + n_none,
-            f" ({n_undefined} without noisy examples)" if n_undefined else "",
+            pooled["n_noisy"],
+            pooled["layer"],
+            (pairs["n_noisy"] < LEAST).sum(),
+            len(pairs),
+            LEAST,
         )

@@ -10,7 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from memloc.explain.centroids import CROSSING, INITIATION
+from memloc.explain.centroid_events import CROSSING, INITIATION, LEAST
+from memloc.explain.centroids import is_pooled
 from memloc.explain.events import SOURCES
 from memloc.figures.draw import Given
 from memloc.figures.panels import grid_of, handle, label_lowest, label_of, open_panels
@@ -39,12 +40,15 @@ def centroid_curves(
 ) -> Figure:
     """Figures 10 and 11 for one task: a panel as trained, one per half of the layers swapped.
 
-    `pairs`: the seeds' centroids.tsv; a thin line per pair of classes, its mean over seeds.
+    `pairs`: the seeds' centroids.tsv; a thin line per pair of classes with enough noisy examples,
+    its mean over seeds.
     """
     chosen = _of(curves, task, model)
-    lines = pd.concat(pairs).groupby(["source", "class_a", "class_b", "layer"], sort=False)
+    table = pd.concat(pairs)
+    table = table[~is_pooled(table) & table["n_noisy"].ge(LEAST)]
+    lines = table.groupby(["source", "class_a", "class_b", "layer"], sort=False)
     lines = lines["noisy_mean"].mean().unstack("layer")
-    style, n_layers = task_styles(tasks)[task], lines.shape[1]
+    style, n_layers = task_styles(tasks)[task], int(chosen["layer"].max())
     with look():
         width = max(2.1, LAYER_WIDTH * n_layers)
         figure, grid = grid_of(1, len(SOURCES), width, 2.4, sharey=True)
@@ -53,8 +57,9 @@ def centroid_curves(
             part = chosen[chosen["source"] == source].sort_values("layer")
             for group, (grey, line) in GREYS.items():
                 _band(axes, part, group, grey, ls=line, alpha=0.18)
-            if len(lines.loc[source]) > 2:
-                for _, row in lines.loc[source].iterrows():
+            of = lines[lines.index.get_level_values("source") == source]
+            if len(of) > 2:
+                for _, row in of.iterrows():
                     axes.plot(row.index, row, color=style.colour, lw=0.5, alpha=0.35)
             _band(axes, part, "noisy", style.colour, marker=style.marker, alpha=0.25)
             axes.axhline(0.5, color="#555555", lw=0.6)
@@ -102,7 +107,7 @@ def _in_words(events: pd.DataFrame, task: str, model: str, source: str) -> str:
     words = []
     for event in (CROSSING, INITIATION):
         row = rows.loc[event]
-        layer = "none" if row["n_none"] else "n/a: no noisy pair"
+        layer = "none" if row["n_none"] else f"n/a: {row['reason'].split(';')[0]}"
         layer = f"{float(row['layer']):.1f}" if row["n"] else layer
         never = f" ({row['n_none']}/{row['n'] + row['n_none']} none)" if row["n_none"] else ""
         words.append(f"{event} {layer}{never if row['n'] else ''}")

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from memloc.explain.centroids import CROSSING, INITIATION
-from memloc.explain.events import PROBING_INITIATION, PROBING_MEMORISATION, happened
+from memloc.explain.centroid_events import CROSSING, INITIATION
+from memloc.explain.probing_events import PROBING_INITIATION, PROBING_MEMORISATION
 from memloc.figures.draw import Given
 from memloc.figures.panels import grid_of, handle, label_of, present
 from memloc.figures.style import LAYER_WIDTH, Entries, Styles, layer_ticks, look, task_styles
@@ -60,9 +60,8 @@ def events_by_task(
 
 
 def _over_models(events: pd.DataFrame) -> pd.DataFrame:
-    """Layers averaged over the models in which an event happened; sd over them."""
-    frame = events.assign(layer=happened(events["layer"]))
-    groups = frame.groupby(["task", "event"], sort=False)
+    """Layers averaged over models of as many layers; sd over them."""
+    groups = events.groupby(["task", "event"], sort=False)
     found = groups["layer"].agg(layer="mean", sd="std")
     return found.join(groups[["n", "n_none"]].sum()).reset_index()
 
@@ -84,22 +83,22 @@ def _event_panel(
             if event not in rows.index:
                 continue
             row = rows.loc[event]
-            layer = happened([row["layer"]])[0]
+            layer = row["layer"]
             layers.append(layer)
             axes.errorbar(
                 layer, height + shift, xerr=None if np.isnan(row["sd"]) else row["sd"], ls="",
                 color=style.colour, marker=style.marker, mfc=face, elinewidth=0.8, ms=5.5,
             )  # fmt: skip
             if row["n_none"]:
-                share = f"{row['n_none'] / (row['n'] + row['n_none']):.0%} " if row["n"] else ""
+                of = row["n"] + row["n_none"]
                 axes.text(
-                    n_layers + 0.6, height + 1.6 * shift, f"{mark} {share}none",
+                    n_layers + 1.6, height + 1.6 * shift, f"{mark} {row['n_none']}/{of} never",
                     fontsize=5.5, va="center", color="#444444",
                 )  # fmt: skip
         if len(layers) == 2:
             axes.plot(layers, [height - 0.12, height + 0.12], color=style.colour, lw=0.7)
-    layer_ticks(axes.xaxis, n_layers)
-    axes.set_xlim(0.5, n_layers + 0.5)
+    layer_ticks(axes.xaxis, n_layers, never=True)
+    axes.set_xlim(0.5, n_layers + 1.5)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks(range(len(names)), [styles[n].label for n in names])
 

@@ -36,10 +36,9 @@ def progression(
 ) -> Figure:
     """A panel per quantity, a line per task; epochs on a logarithmic axis, bars are sds.
 
-    There is no point where a quantity is undefined or an event never happened.
+    There is no point where a quantity is undefined; an event that never happens is at L + 1.
     """
-    chosen = frame[frame["model"] == model].copy()
-    chosen["value"] = pd.to_numeric(chosen["value"], errors="coerce")
+    chosen = frame[frame["model"] == model]
     styles = task_styles(tasks)
     names = [task for task in styles if task in present(tasks, chosen["task"])]
     contents = panels_of(chosen)
@@ -63,11 +62,11 @@ def progression(
             if measure == ACCURACY:
                 axes.set_ylim(-0.03, 1.05)
             else:
-                axes.set_ylim(0.5, n_layers + 0.5)
-                layer_ticks(axes.yaxis, n_layers)
+                axes.set_ylim(0.5, n_layers + 0.5 + (measure == EVENT))
+                layer_ticks(axes.yaxis, n_layers, never=measure == EVENT)
             asked = chosen["measure"].eq(measure) & chosen["name"].isin(quantities)
             if chosen.loc[asked, "value"].isna().all():
-                axes.text(0.5, 0.5, "never", ha="center", transform=axes.transAxes, color="#555555")
+                axes.text(0.5, 0.5, "none", ha="center", transform=axes.transAxes, color="#555555")
             axes.set_xscale("log")
             axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
             axes.set_xticks(ticks, [str(tick) for tick in ticks])

@@ -149,10 +149,13 @@ def look() -> AbstractContextManager[None]:
 LAYER_WIDTH = 0.17  # inches an axis needs per layer so that all numbers fit
 
 
-def layer_ticks(axis: Axis, n_layers: int, first: float = 1) -> None:
-    """Ticks and numbers 1..L on a matplotlib axis whose layer 1 is at `first`."""
-    numbers = range(1, n_layers + 1)
-    axis.set_ticks([n - 1 + first for n in numbers], [str(n) for n in numbers], fontsize=7)
+def layer_ticks(axis: Axis, n_layers: int, first: float = 1, never: bool = False) -> None:
+    """Ticks and numbers 1..L on a matplotlib axis whose layer 1 is at `first`.
+
+    `never`: with the place L + 1, which is that of events that never happen.
+    """
+    words = [str(number) for number in range(1, n_layers + 1)] + (["never"] if never else [])
+    axis.set_ticks([number + first for number in range(len(words))], words, fontsize=7)
 
 
 def save(figure: Figure, paths: Sequence[str | Path], dpi: int = 160) -> None:

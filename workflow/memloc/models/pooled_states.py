@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from memloc.data.tokens import Examples, token_batches
 from memloc.errors import MemlocError
 from memloc.machine.device import autocast
+from memloc.models.last_state import BEFORE, output_of, reads_after_norm
 from memloc.models.layer_stack import LayerStack
 from memloc.models.layers import find_layers, toy_inputs
 from memloc.store.files import full_disk, is_full, require_space
@@ -86,10 +87,15 @@ def pooled(states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def pooled_batch(
-    model: PreTrainedModel, inputs: Inputs, tokens_of: TokensOf, last_layer: int
+    model: PreTrainedModel,
+    inputs: Inputs,
+    tokens_of: TokensOf,
+    last_layer: int,
+    normed: bool = False,
 ) -> torch.Tensor:
     """Pooled states (last_layer + 1, rows, width) of one batch: layer 0 is what layer 1 receives,
-    layer l what layer l puts out (so no final norm after layer L). Later layers don't run."""
+    layer l what layer l puts out. Later layers don't run. `normed`: the last layer is L, and its
+    state is that after the final norm."""
     tokens = tokens_of(inputs)
     states: list[torch.Tensor] = []
 
@@ -98,19 +104,22 @@ def pooled_batch(
 
     def after(_: nn.Module, args: tuple, output: Any) -> None:
         states.append(pooled(LayerStack.output(output), tokens))
-        if len(states) > last_layer:
+        if len(states) > last_layer and not normed:
             raise _Enough
 
     layers = find_layers(model)[:last_layer]
     hooks = [layers[0].register_forward_pre_hook(before, with_kwargs=True)]
     hooks += [layer.register_forward_hook(after) for layer in layers]
     try:
-        model(**inputs)
+        with output_of(model.base_model) as body:
+            model(**inputs)
     except _Enough:
         pass
     finally:
         for hook in hooks:
             hook.remove()
+    if normed:
+        states[-1] = pooled(body[0], tokens)
     return torch.stack([state.float() for state in states])
 
 
@@ -122,18 +131,22 @@ def pooled_states(
     batch_tokens: int,
     precision: str,
     out: torch.Tensor,
+    last_state: str = BEFORE,
 ) -> torch.Tensor:
     """Fill `out` (layers + 1, n, width) on the CPU with states of layers 0.. and return it.
 
-    Examples are batched by length, in evaluation mode. Raises MemlocError for a state that is
-    not finite in the type of `out`.
+    Examples are batched by length, in evaluation mode. `last_state`: whether that of layer L is
+    read before or after the final norm. Raises MemlocError for a state that is not finite in the
+    type of `out`.
     """
     model.eval()
     tokens_of = pooled_tokens(model)
+    whole = len(out) == len(find_layers(model)) + 1
+    normed = whole and reads_after_norm(model, last_state)
 
     def read(inputs: Inputs) -> torch.Tensor:
         with autocast(precision, model.device):
-            return pooled_batch(model, inputs, tokens_of, len(out) - 1)
+            return pooled_batch(model, inputs, tokens_of, len(out) - 1, normed)
 
     def described(layer: int) -> str:
         return f"at layer {layer} is not finite in {out.dtype}"

@@ -474,14 +474,14 @@ memorises.
         caption="""
 **Centroid analysis** of {{ task }}, {{ model }}, as Figures 10 and 11 of the paper: all
 training examples of two classes projected on the line between the centroids of their clean
-examples, averaged over seeds and ordered pairs of classes (thin lines: noisy means of single
-pairs, where there are more than two).
+examples, those of all ordered pairs of classes pooled, averaged over seeds (thin lines: noisy means
+of single pairs with at least eight noisy examples, where there are more than two).
 Noisy examples belong to class b and were given the label a; bands hold three quarters of the
 examples. Left the model as trained (θ_M2), then with the bottom and with the top half of its
 layers taken from θ_O, which saw the original labels.
 **Crossing**: the first layer whose noisy mean is nearer to a. **Initiation**: the first layer
-from which on the bands of a and b stay apart. Each is the mean over those pairs and seeds in
-which it happened; the number beside it says in how many it never did.
+from which on the bands of a and b stay apart. Each is a mean over seeds, in which an event that
+never happens counts as layer L + 1; the number beside it says in how many it never does.
 The centroids are those of the training examples that are projected, so with few examples per
 class they lie apart sooner than unseen examples would.
 """,
@@ -526,9 +526,9 @@ first layer at which probes predict noisy examples' perturbed labels better than
 ones by 0.10 of F1 (memorisation » generalisation). Open marks: classification initiation, and
 the first layer at which probes reach 90 % of the way from random guesses to their best layer on
 clean examples.
-Layers are means over seeds (and pairs of classes) in which the event happened, bars one
-standard deviation; the share in which it never happened is on the right. A mean over models has
-their standard deviation.
+Layers are means over seeds, with the noisy examples of all pairs of classes pooled; bars are one
+standard deviation. An event that never happens counts as layer L + 1 ("never"); in how many
+seeds that was so is on the right. A mean over models has their standard deviation.
 A filled mark to the right of the open one says that the model generalises first and memorises
 second.
 """,
@@ -656,9 +656,9 @@ filled markers are those two layers.
         caption="""
 **Depth of memorisation by epoch**, by task, for {{ model }}: the accuracy on noisy examples
 against their perturbed labels and on clean ones, the memorisation centre of gravity of each
-technique, and the mean layers of the centroid events. Bars are standard deviations over seeds
-(and pairs of classes). A point is missing where nothing was memorised yet or an event never
-happened.
+technique, and the mean layers of the centroid events, of which those that never happen count as
+layer L + 1 ("never"). Bars are standard deviations over seeds. A point is missing where nothing
+was memorised yet.
 """,
     ),
 }

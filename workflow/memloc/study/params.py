@@ -134,11 +134,15 @@ class Params:
             "seed": self.config["data_seed"],
         }
 
+    def states(self, w: Wildcards) -> dict[str, Any]:
+        """What decides hidden states: those that probes and the centroid analysis read."""
+        return {**self.reading_and_precision(w), "last_state": self.config["last_state"]}
+
     def probes(self, w: Wildcards) -> dict[str, Any]:
         """How probes are built and trained, and with which seeds."""
         probing = self.config["probing"]
         return {
-            **self.reading_and_precision(w),
+            **self.states(w),
             "recipe": without(probing, "seeds", "states", "batch_tokens"),
             "seeds": probing["seeds"],
             "states": probing["states"],

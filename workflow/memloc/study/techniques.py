@@ -154,7 +154,7 @@ CENTROIDS = SubjectRule(
     "explain.run:run",
     ("theta_M2", "theta_O"),
     {"table": "centroids.tsv", "events": "centroid_events.tsv"},
-    lambda study, w: study.params.reading_and_precision(w),
+    lambda study, w: study.params.states(w),
     ("centroids", "batch_tokens"),
 )
 WINDOWS: dict[str, Any] = dict(source="localise.weights:window_weights", windows=True)

@@ -1,7 +1,8 @@
 """Correlations of the depth of memorisation: with generalisation (Table 2), and between events.
 
 Frames are the summary's mcog, layer_weights, events and generalisation; what a study lacks gives no
-rows. An event that never happened has no depth (nan): its pair is left out, and the note says so.
+rows. An event that never happens counts as layer L + 1; where it can't be told there is no depth
+(nan): its pair is left out, and the note says so.
 Each correlation is over tasks, within each model where there are several.
 """
 
@@ -45,8 +46,8 @@ def depths(mcog: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
     found.insert(0, "mcog", levelled_mean(wide[[n for n in paper if n in techniques]]))
     if events is not None and len(events):
         trained = events[events["source"].isin(["trained", "none"])]
-        layers = trained.assign(layer=pd.to_numeric(trained["layer"], errors="coerce"))
-        found = found.join(layers.pivot(index=KEYS, columns="event", values="layer"), how="outer")
+        layers = trained.pivot(index=KEYS, columns="event", values="layer")
+        found = found.join(layers.astype(float), how="outer")
     pairs = pd.MultiIndex.from_frame(mcog[KEYS].drop_duplicates())
     return found.reindex(pairs.append(found.index.difference(pairs)))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from memloc.explain.centroids import EVENT_COLUMNS
+from memloc.explain.centroid_events import COLUMNS as EVENT_COLUMNS
 from memloc.explain.events import COLUMNS as EVENT_SUMMARY
 from memloc.explain.events import SOURCES, summarise_events
 from memloc.localise.found import Outcome, nothing_found
@@ -80,7 +80,7 @@ def mcog_rows(
 
 
 def event_rows(entries: Iterable[RunTable]) -> list[dict]:
-    """Mean layer of each centroid event, without swapped layers; "none" where it never happened."""
+    """Mean layer of each centroid event, without swapped layers, as in summary/events.tsv."""
     by_epoch: dict[int, list[RunTable]] = {}
     for facts, frame in entries:
         chosen = frame.loc[frame["source"] == SOURCES[0], EVENT_COLUMNS]
@@ -90,7 +90,7 @@ def event_rows(entries: Iterable[RunTable]) -> list[dict]:
         found = summarise_events(runs)[EVENT_SUMMARY].rename(
             columns={"event": "name", "layer": "value"}
         )
-        found = found.assign(epoch=epoch, measure=EVENT, reason="")
+        found = found.assign(epoch=epoch, measure=EVENT)
         rows += found.reindex(columns=COLUMNS).to_dict("records")
     return rows
 
@@ -129,9 +129,9 @@ def progression_table(
     """The frame of COLUMNS: a row per task, model, epoch and quantity, epochs in order.
 
     `ends`: how far each run's training went in the end, by task, model and seed.
-    Of measure mcog, name is a technique and n counts seeds. Of event, name is a centroid event, n
-    counts the seeds and pairs of classes in which it happened and n_none those in which it didn't.
-    Of accuracy, n counts seeds.
+    Of measure mcog, name is a technique and n counts seeds. Of event, name is a centroid event of
+    the examples of all pairs of classes pooled; n counts the seeds in which it happened and n_none
+    those in which it never does, which is layer L + 1 in the mean. Of accuracy, n counts seeds.
     """
     techniques, events, histories = list(techniques), list(events), list(histories)
     epochs = {facts["epoch"] for facts, _ in (*techniques, *events)}

@@ -13,14 +13,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from memloc.explain.centroid_events import NONE, crossing
 from memloc.explain.centroids import COLUMNS as CENTROID_COLUMNS
-from memloc.explain.centroids import NONE, crossing
-from memloc.explain.events import (
+from memloc.explain.centroids import is_pooled
+from memloc.explain.events import SOURCES, averaged
+from memloc.explain.probing_events import (
     MARGIN,
     PROBING_INITIATION,
     PROBING_MEMORISATION,
     REACHED,
-    SOURCES,
     probing_events,
 )
 from memloc.localise.weights import centre_of_gravity, layer_weights, mean_mcog, window_matrix
@@ -130,35 +131,28 @@ def _probed(seeds: Seeds) -> Iterable[tuple[str, str, str, float]]:
           for s in SHARES),
     ]  # fmt: skip
     for event, choice, variant, cut in variants:
-        layers = [
-            _layer(probing_events(run.frame, **cut)[event], run.frame["layer"].max())
-            for run in seeds.values()
-        ]
-        yield event, choice, variant, _mean(layers)
+        layers = [probing_events(run.frame, **cut)[event] for run in seeds.values()]
+        depths = [run.frame["layer"].max() for run in seeds.values()]
+        yield event, choice, variant, _mean(layers, depths)
 
 
 def _crossings(tables: list[pd.DataFrame]) -> Iterable[tuple[str, str, float]]:
-    """(choice, variant, layer) of the crossing in theta_M2: a mean over runs and pairs of classes,
-    by their noisy examples."""
+    """(choice, variant, mean layer over runs) of the crossing in theta_M2, all pairs pooled."""
+    curves = [
+        table[table["source"].eq(SOURCES[0]) & is_pooled(table)].sort_values("layer")["noisy_mean"]
+        for table in tables
+    ]
+    depths = [len(means) for means in curves]
     for choice, place in [("", 0.5), *(("crossing at, else 0.5", place) for place in PLACES)]:
-        layers, counts = [], []
-        for table in tables:
-            trained = table[table["source"].eq(SOURCES[0]) & table["n_noisy"].gt(0)]
-            for _, pair in trained.groupby(["class_a", "class_b"], sort=False):
-                means = pair.sort_values("layer")["noisy_mean"].to_numpy(float)
-                layers.append(_layer(crossing(means, place) or NONE, len(means)))
-                counts.append(pair["n_noisy"].iloc[0])
-        variant = f"{place:g}" if choice else ""
-        yield choice, variant, float(np.average(layers, weights=counts)) if layers else np.nan
+        layers = [
+            (crossing(means, place) or NONE) if means.notna().any() else np.nan for means in curves
+        ]
+        yield choice, f"{place:g}" if choice else "", _mean(layers, depths)
 
 
-def _layer(layer: Any, n_layers: int) -> float:
-    return n_layers + 1.0 if layer == NONE else float(layer)
-
-
-def _mean(layers: list[float]) -> float:
-    known = [layer for layer in layers if layer == layer]
-    return float(np.mean(known)) if known else np.nan
+def _mean(layers: list[Any], depths: list[int]) -> float:
+    """Mean layer of an event over runs of so many layers each."""
+    return averaged(pd.DataFrame({"layer": layers, "n_layers": depths}, dtype=object))["layer"]
 
 
 def _by_pair(

@@ -31,7 +31,12 @@ def test_probes_from_files_to_file(tiny_files):
     inputs = {name: str(tiny_files / file) for name, file in places.items()}
     output = tiny_files / "probes.tsv"
     settings = dict(
-        reading=asdict(READING), recipe=RECIPE, seeds=[1, 2], states="float16", precision="float32"
+        reading=asdict(READING),
+        recipe=RECIPE,
+        seeds=[1, 2],
+        states="float16",
+        precision="float32",
+        last_state="before_norm",
     )
     run(inputs, {"table": str(output)}, settings, batch_tokens=64)
     table = read_tsv(output, COLUMNS)

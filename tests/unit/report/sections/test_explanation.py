@@ -44,25 +44,28 @@ def test_every_kind_is_drawn_and_stands_in_the_section(study):
     assert titles[0].startswith("When noisy examples turn") and len(titles) == 4
     assert "TREC, OPT" in section.parts[2].gallery[0]["figures"][0].alt
     assert "{{" not in str(section.parts[2].caption) and "each task" in section.parts[2].caption
-    assert "48 cases" in section.intro or "of 48" in section.intro
-    assert "still cross in 0% of the pairs" in section.intro
+    assert "on (n = 48 cases, task × model; never counts as layer 13)" in section.intro
+    assert "noisy examples still cross in 0 of 96 runs (task × model × seed)" in section.intro
+    assert "96 of 576 ordered pairs of classes (in each run) have fewer than 8" in section.intro
 
 
 def test_noise_of_unknown_class_is_said(study, tmp_path):
     paths, _, _ = centroid_tables.of_one_run(centroid_tables.unknown_noise(), tmp_path)
     section = build(content(study, tables=paths))
-    assert section.intro == "In no task did noisy examples both cross and classes come apart."
+    assert section.intro.startswith("In no task could both be told: whether noisy examples cross")
+    assert "6 of 6 ordered pairs of classes (in each run) have fewer than 8" in section.intro
     cells = [cell["text"] for cell in section.parts[0].tables[0].rows[0]["cells"]]
-    assert cells[2] == "n/a" and cells[3] == "3.0"
+    assert cells[2] == "n/a" and cells[3] == "3.0" and cells[-1] == "too few examples"
 
 
 def test_overview_words_what_never_happens(study):
     table = build(content(study)).parts[0].tables[0]
     heads = [column["title"] for column in table.columns]
-    assert heads[2] == "crossing" and heads[-1] == "crossing, top half from θ_O"
+    assert heads[2] == "crossing" and heads[-2] == "crossing, top half from θ_O"
     assert len(table.rows) == 48 and table.id == "events-overview"
     cells = [cell["text"] for cell in table.rows[0]["cells"]]
-    assert cells[:2] == ["WiC", "BERT"] and cells[-2] == "none"
+    assert cells[:2] == ["WiC", "BERT"] and cells[-3] == "none"
+    assert cells[-1].endswith("(n = 10, 2 too few)")
     assert float(cells[2]) > 1 and "none" in cells
 
 

@@ -26,7 +26,8 @@ def run(
     """Write probes.tsv (`table`): probes of every layer of theta_M2, and of layer 1 of theta_F.
 
     inputs: data, theta_M2, theta_F. settings: reading; recipe, the fields of ProbeRecipe; seeds of
-    the probes; states, the type that hidden states are kept in; precision.
+    the probes; states, the type that hidden states are kept in; last_state, on which side of the
+    final norm the state after layer L is read; precision.
     """
     record = RunRecord(settings["precision"], [inputs["theta_M2"], inputs["theta_F"]])
     reading = Reading(**settings["reading"])
@@ -44,7 +45,8 @@ def run(
     ):
         for source, room in ((model, ours), (baseline, theirs)):
             on_device(source, record.device)
-            pooled_states(source, train, pad_id, batch_tokens, record.precision, room)
+            fill = source, train, pad_id, batch_tokens, record.precision, room
+            pooled_states(*fill, settings["last_state"])
             on_device(source, "cpu")  # probes have the device to themselves
         logger.info("hidden states of %d examples read in %.1f s", len(train), record.seconds)
         del model, baseline, source

@@ -1,10 +1,12 @@
 """Section Explanation: centroid analysis and its events (section 5, Figures 10 to 12, 15)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from memloc.explain.centroids import CROSSING, INITIATION, NONE
-from memloc.explain.events import PROBING_INITIATION, PROBING_MEMORISATION, happened
+import pandas as pd
+
+from memloc.explain.centroid_events import CROSSING, INITIATION, LEAST, NONE
+from memloc.explain.probing_events import PROBING_INITIATION, PROBING_MEMORISATION
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, renamed, table, worded
@@ -17,9 +19,16 @@ EVENTS = {  # columns of the overview
 }
 Events = dict[tuple[str, str], dict[str, Any]]  # (source, event) -> a row of events.tsv
 HALVES = {"bottom": "crossing, bottom half from θ_O", "top": "crossing, top half from θ_O"}
+PAIRS = "crossing, mean of pairs"
+HEADS = {
+    "n_pairs": "pairs", "n_pairs_none": "pairs: never", "n_pairs_few": "pairs left out",
+    "few_share": "their share of noisy examples",
+}  # fmt: skip
 NOTE = (
-    "Mean layer over the seeds and ordered pairs of classes in which the event happened; in "
-    "brackets, the number of those in which it never did. n/a: no pair has a noisy example."
+    "Mean layer over seeds, with the examples of all ordered pairs of classes pooled, as in the "
+    "authors' code. An event that never happens counts as layer L + 1; in brackets, in how many "
+    "seeds it never does; none: in none it does. n/a: it can't be told. The mean of pairs is over "
+    f"pairs and seeds with at least {LEAST} noisy examples, which count alike."
 )
 
 
@@ -29,7 +38,7 @@ def build(content: Content) -> Section:
         title = "Layers of events, of probes alone"
         missing = [absent(content, "centroids", "Centroid analysis")]
         return Section([Part(tables=[_all_events(content, title)])], absent=missing)
-    title = "All events: layer, how often they happened (n) and never did (n none)"
+    title = "All events: layer, in how many seeds they happen (n) and never do (n none)"
     parts = [
         Part(
             "When noisy examples turn, and when classes come apart",
@@ -44,18 +53,20 @@ def build(content: Content) -> Section:
 
 
 def _all_events(content: Content, title: str) -> Table | Absent:
-    """events.tsv with layers as numbers, so that they can be sorted and rounded."""
-    frame = content.read("events")
-    frame["layer"] = happened(frame["layer"])
-    note = "sd is over the same seeds and pairs; n undefined counts pairs without a noisy example."
+    """events.tsv as it is."""
+    note = (
+        "layer, sd and n are over seeds, all pairs pooled, never being layer L + 1; pair mean is "
+        "over pairs and seeds with enough examples."
+    )
+    frame = content.read("events").rename(columns=HEADS)
     return table(content, "events", title, frame=frame, note=note, folded=True)
 
 
 def _curves(content: Content) -> Table | Absent:
     """centroids.tsv without the clean means, which are 0 and 1 by construction."""
-    title = "Places between centroids, mean over seeds and pairs of classes"
+    title = "Places between centroids, all pairs of classes pooled, mean over seeds"
     frame = content.read("centroids").drop(columns=["clean_a_mean", "clean_b_mean"])
-    return table(content, "centroids", title, frame=frame, folded=True)
+    return table(content, "centroids", title, frame=frame.rename(columns=HEADS), folded=True)
 
 
 # --- In words and at a glance ----------------------------------------------------------
@@ -70,52 +81,69 @@ def _events_by_run(content: Content) -> dict[tuple[str, str], Events]:
 
 
 def _sentences(content: Content) -> Iterator[str]:
-    """What events.tsv says about this run, in plain sentences."""
-    rows = _events_by_run(content).values()
-    depths = content.read("centroids").groupby("model")["layer"].max()
-    both = [
-        (_number(events.get(("trained", CROSSING))), _number(events.get(("trained", INITIATION))))
-        for events in rows
-    ]
-    told = [(cross, apart) for cross, apart in both if cross is not None and apart is not None]
-    if told and depths.nunique() == 1:  # layers of models of other depths are no common scale
+    """What events.tsv says about this run, in plain sentences that name what they rest on."""
+    events = content.read("events")
+    trained = events[events["source"].eq("trained") & events["event"].isin([CROSSING, INITIATION])]
+    wide = trained.pivot(index=["task", "model"], columns="event", values=["layer", "n"]).dropna()
+    if wide.empty:
+        yield "In no task could both be told: whether noisy examples cross and classes come apart."
+    else:
+        yield from _order(wide, content.read("centroids").groupby("model")["layer"].max())
+    yield from _halves(events)
+    yield from _few(events)
+
+
+def _order(wide: pd.DataFrame, depths: pd.Series) -> Iterator[str]:
+    """Which comes first, crossing or initiation: of cases (rows) in models of so many layers."""
+    cross, apart = wide["layer"][CROSSING], wide["layer"][INITIATION]
+    if depths.nunique() == 1:  # layers of models of other depths are no common scale
         yield (
             "On average, noisy examples cross to the class of their perturbed label at layer "
-            f"{_mean(cross for cross, _ in told)} of {depths.max()}, and classes are apart from "
-            f"layer {_mean(apart for _, apart in told)} on."
+            f"{cross.mean():.1f} of {depths.max()}, and classes are apart from layer "
+            f"{apart.mean():.1f} on (n = {len(wide)} cases, task × model; never counts as layer "
+            f"{depths.max() + 1})."
         )
-    n_later = sum(cross > apart for cross, apart in told)
     yield (
-        f"In {n_later} of {len(told)} cases (task × model) classes are apart before noisy examples "
-        "cross: generalisation first, memorisation second."
-        if told
-        else "In no task did noisy examples both cross and classes come apart."
+        f"In {(cross > apart).sum()} of {len(wide)} cases (task × model) classes are apart before "
+        "noisy examples cross: generalisation first, memorisation second."
     )
+    never = wide["n"][CROSSING].eq(0).sum()
+    if never:
+        yield f"In {never} of {len(wide)} cases noisy examples never cross, in any seed."
+
+
+def _halves(events: pd.DataFrame) -> Iterator[str]:
+    """In how many runs noisy examples still cross with half of the layers taken from theta_O."""
+    crossings = events[events["event"] == CROSSING].groupby("source")[["n", "n_none"]].sum()
     for half in HALVES:
-        crossed = [events[half, CROSSING] for events in rows if (half, CROSSING) in events]
-        n, none = (sum(row[key] for row in crossed) for key in ("n", "n_none"))
+        n, none = crossings.loc[half] if half in crossings.index else (0, 0)
         if n + none:
             yield (
                 f"With the {half} half of the layers taken from θ_O, noisy examples still cross in "
-                f"{n / (n + none):.0%} of the pairs of classes of all tasks and seeds."
+                f"{n} of {n + none} runs (task × model × seed)."
             )
 
 
-def _mean(layers: Iterable[float]) -> str:
-    values = list(layers)
-    return f"{sum(values) / len(values):.1f}"
+def _few(events: pd.DataFrame) -> Iterator[str]:
+    """How many pairs of classes have too few noisy examples, and what becomes of them."""
+    rows = events[events["source"].eq("trained") & events["event"].eq(CROSSING)]
+    few, of = rows["n_pairs_few"].sum(), rows[["n_pairs_few", "n_pairs"]].sum().sum()
+    if few:
+        yield (
+            f"{few} of {of} ordered pairs of classes (in each run) have fewer than {LEAST} noisy "
+            f"examples: they count by these in the pooled layers, and are left out of means of "
+            f"pairs (column reason of events.tsv)."
+        )
 
 
-def _number(row: dict[str, Any] | None) -> float | None:
-    """The layer of a row of events.tsv; None where there is none."""
-    if row is None or not row["n"]:
-        return None
-    return float(happened([row["layer"]])[0])
+def _told(row: dict[str, Any] | None) -> bool:
+    """Whether an event's layer, or that it never happens, can be told."""
+    return row is not None and bool(row["n"] + row["n_none"])
 
 
 def overview(content: Content) -> Table | Absent:
     """events.tsv with a row per task and model, and a column per event."""
-    heads = [{"title": title, "number": False} for title in ("task", "model")]
+    heads: list[Cell] = [{"title": title, "number": False} for title in ("task", "model")]
     columns = [("trained", event) for event in EVENTS] + [(half, CROSSING) for half in HALVES]
     found = _events_by_run(content)
     columns = [key for key in columns if any(key in events for events in found.values())]
@@ -123,23 +151,33 @@ def overview(content: Content) -> Table | Absent:
         {"title": EVENTS[event] if source == "trained" else HALVES[source], "number": True}
         for source, event in columns
     ]
+    heads.append({"title": PAIRS, "number": True})
     rows = []
     for (task, model), events in found.items():
         names = content.task_label(task), content.model_label(model)
         cells: list[Cell] = [{"text": name, "value": name, "number": False} for name in names]
         cells += [_cell(events.get(key)) for key in columns]
+        cells.append(_pair_cell(events.get(("trained", CROSSING))))
         rows.append({"cells": cells, "low": False})
     shown = worded(content, "events", "Layers of events, 1 to L", heads, rows, NOTE)
     return renamed(shown, "events-overview")
 
 
 def _cell(row: dict[str, Any] | None) -> Cell:
-    """A layer in words, sorted by its value."""
-    layer = _number(row)
-    if layer is None:
-        word = "–"
-        if row is not None:
-            word = NONE if row["n_none"] else "n/a"
-        return {"text": word, "value": "nan", "number": True}
-    never = f" ({row['n_none']} none)" if row and row["n_none"] else ""
-    return {"text": f"{layer:.1f}{never}", "value": repr(layer), "number": True}
+    """A pooled layer in words, sorted by its value."""
+    if row is None or not _told(row):
+        return {"text": "–" if row is None else "n/a", "value": "nan", "number": True}
+    of = row["n"] + row["n_none"]
+    never = f" ({row['n_none']} of {of} none)" if row["n_none"] else ""
+    text = f"{row['layer']:.1f}{never}" if row["n"] else NONE
+    return {"text": text, "value": repr(row["layer"]), "number": True}
+
+
+def _pair_cell(row: dict[str, Any] | None) -> Cell:
+    """The mean over pairs with enough examples, how many they are, and how many were left out."""
+    if row is None or not row["n_pairs"]:
+        text = "too few examples" if row and row["n_pairs_few"] else "–"
+        return {"text": text, "value": "nan", "number": True}
+    few = f", {row['n_pairs_few']} too few" if row["n_pairs_few"] else ""
+    text = f"{row['pair_mean']:.1f} (n = {row['n_pairs']}{few})"
+    return {"text": text, "value": repr(row["pair_mean"]), "number": True}

@@ -42,7 +42,7 @@ def build(content: Content) -> Section:
         )
         for measure, title, note in (
             (MCOG, "M-CoG by epoch", "–: there is no centre, since no layer mattered yet"),
-            (EVENT, "Centroid events by epoch", "none: it happened in no run and pair of classes"),
+            (EVENT, "Centroid events by epoch", "never counts as layer L + 1; n none: seeds"),
             (ACCURACY, "Accuracies after these epochs", ""),
         )
         if (frame["measure"] == measure).any()
