@@ -15,6 +15,8 @@ rule retrieve_task:
     output:
         table=PLACES.retrieved(".parquet"),
         manifest=PLACES.retrieved(".manifest.json"),
+    wildcard_constraints:
+        task="[^/@]+",
     log:
         LOG(PLACES.retrieved("")),
     benchmark:
@@ -37,7 +39,7 @@ rule retrieve_task:
 rule perturb_task:
     """Split a data set and perturb the labels of a share of each class."""
     input:
-        table=rules.retrieve_task.output.table,
+        table=retrieved_table,
     output:
         table=PLACES.data,
     log:
