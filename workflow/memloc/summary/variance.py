@@ -37,6 +37,7 @@ LEVELS = {
     TASK: "it takes two tasks", DATA_SEED: "it takes two data seeds of a task",
     MODEL_SEED: "it takes two model seeds of a task",
 }  # fmt: skip
+TOO_FEW = "too few runs to tell the parts apart"
 FEW = 5  # degrees of freedom below which an estimate is called rough
 
 
@@ -102,7 +103,7 @@ def parts(runs: pd.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
     if free[RESIDUAL] > 0:
         return reml(runs, factors), notes
     if last is None or len(runs.groupby([*{TASK, last}])) < len(runs):
-        return {}, dict.fromkeys([*EFFECTS, RESIDUAL], "too few runs to tell the parts apart") | notes
+        return {}, dict.fromkeys([*EFFECTS, RESIDUAL], TOO_FEW) | notes
     found = reml(runs, factors[:-1])
     found[last] = found.pop(RESIDUAL)
     said = {last: "holds what else differs between runs", RESIDUAL: f"counted with {last}"}
