@@ -15,12 +15,12 @@ rule retrieve_task:
     output:
         table=PLACES.retrieved(".parquet"),
         manifest=PLACES.retrieved(".manifest.json"),
-    wildcard_constraints:
-        task="[^/@]+",
     log:
         LOG(PLACES.retrieved("")),
     benchmark:
         BENCHMARK(PLACES.retrieved(""))
+    wildcard_constraints:
+        task="[^/@]+",
     # Compute nodes often have no network, and it takes seconds.
     localrule: True
     conda:

@@ -6,15 +6,14 @@ and model seeds are crossed: each model seed (head, order, dropout) is run on ea
 The variances are REML estimates of a mixed model (statsmodels), which are never below 0.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from statsmodels.regression.mixed_linear_model import MixedLM
-from statsmodels.tools.sm_exceptions import ConvergenceWarning
+from scipy.optimize import minimize
+from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
 from memloc.localise.found import nothing_found
 from memloc.localise.weights import centre_of_gravity
@@ -38,6 +37,7 @@ LEVELS = {
     MODEL_SEED: "it takes two model seeds of a task",
 }  # fmt: skip
 TOO_FEW = "too few runs to tell the parts apart"
+BOUNDS = (1e-4, 1e4)  # of a standard deviation as a multiple of the residual one
 FEW = 5  # degrees of freedom below which an estimate is called rough
 
 
@@ -70,24 +70,37 @@ def freedom(runs: pd.DataFrame) -> dict[str, int]:
 
 
 def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
-    """REML variances of the M-CoG by factor, and the residual one; nan where the fit fails."""
+    """REML variances of the M-CoG by factor, and the residual one; nan where the fit fails.
+
+    The restricted likelihood is statsmodels' own; its `fit` breaks off where a variance is 0, which
+    is common with few levels, so that scipy looks for the maximum within bounds.
+    """
     spread = float(runs["mcog"].std())
     if not factors or spread == 0:
         return dict.fromkeys(factors, 0.0) | {RESIDUAL: spread**2}
     effects = {name: EFFECTS[name] for name in factors}
     scaled = runs.assign(mcog=runs["mcog"] / spread)
     model = MixedLM.from_formula("mcog ~ 1", scaled, groups=TASK, vc_formula=effects)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # variances of 0 lie on the boundary
-        try:
-            # gradients vanish on the boundary, where Powell's method still finds its way
-            fit = model.fit(reml=True, method="powell", xtol=1e-8, ftol=1e-12)
-        except np.linalg.LinAlgError:
-            return dict.fromkeys([*factors, RESIDUAL], np.nan)
-    if not fit.converged:
+    best = minimize(
+        lambda roots: -model.loglike(_ratios(roots), profile_fe=True),
+        np.ones(len(factors)),
+        bounds=[BOUNDS] * len(factors),
+        method="Powell",
+        options={"xtol": 1e-6, "ftol": 1e-12},
+    )
+    if not best.success or np.max(best.x) > 0.99 * BOUNDS[1]:  # next to no rest: no maximum
         return dict.fromkeys([*factors, RESIDUAL], np.nan)
-    shares = dict(zip(model.exog_vc.names, fit.vcomp, strict=True)) | {RESIDUAL: fit.scale}
-    return {name: float(share) * spread**2 for name, share in shares.items()}
+    ratios = _ratios(best.x)
+    fixed, _ = model.get_fe_params(ratios.cov_re, ratios.vcomp)
+    rest = model.get_scale(fixed, ratios.cov_re, ratios.vcomp) * spread**2
+    named = zip(model.exog_vc.names, ratios.vcomp, strict=True)
+    return {name: float(ratio * rest) for name, ratio in named} | {RESIDUAL: float(rest)}
+
+
+def _ratios(roots: np.ndarray) -> MixedLMParams:
+    """Variances as multiples of the residual one, given their square roots."""
+    none = np.zeros((0, 0))  # of effects that statsmodels doesn't count as variance components
+    return MixedLMParams.from_components(fe_params=np.zeros(1), cov_re=none, vcomp=roots**2)
 
 
 def parts(runs: pd.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
