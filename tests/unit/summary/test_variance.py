@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from memloc.summary.variance import components, freedom, reml
+from memloc.localise.found import Outcome
+from memloc.summary.runs import Run
+from memloc.summary.variance import centres, components, freedom, reml
 
 ALL = ["task", "data_seed", "model_seed"]
 
@@ -158,3 +160,26 @@ def test_runs_without_any_rest_give_no_number():
     rows = components(frame(drawn((1, 3, 3), (0, 0.3, 0.2, 0))))
     assert all(np.isnan(row["variance"]) for row in rows)
     assert {row["note"] for row in rows[1:]} == {"the fit did not converge"}
+
+
+def swap_table(errors):
+    """Windows of two layers: errors of 1-1, 1-2 and 2-2."""
+    found = pd.DataFrame({"start": [1, 1, 2], "end": [1, 2, 2], "noisy_error": errors})
+    return found.assign(n_noisy=100, noisy_error_normalised=found["noisy_error"] / errors[1])
+
+
+def test_centres_are_those_of_single_runs_named_by_task_and_data_seed():
+    """Weights of layers 1 and 2 are half of their own window and of both layers'."""
+    found = centres(
+        [
+            Run("swapping", "a", "bert", 1, swap_table([0.5, 1, 0])),
+            Run("swapping", "a@7", "bert", 1, swap_table([0, 1, 0.5])),
+            Run("swapping", "a@7", "bert", 2, swap_table([0, 1, 0])),
+            Run("swapping", "b", "bert", 1, swap_table([0, 0.01, 0]), outcome=Outcome(0.9)),
+        ]
+    )
+    assert found["task"].tolist() == ["a", "a", "a", "b"]
+    assert found["data_seed"].tolist() == ["first", "7", "7", "first"]
+    expected = [(0.75 + 2 * 0.5) / 1.25, (0.5 + 2 * 0.75) / 1.25, 1.5]
+    assert found["mcog"].tolist()[:3] == pytest.approx(expected)
+    assert np.isnan(found["mcog"].iloc[3]), "in b nothing was found"
