@@ -1,4 +1,4 @@
-"""The page's part on task, noise and model seed: its table with numbers of runs, or how to get it."""
+"""The page on task, noise and model seed: a table with numbers of runs, or how to get it."""
 
 import numpy as np
 import pandas as pd
