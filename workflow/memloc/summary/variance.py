@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
-from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
+from statsmodels.regression.mixed_linear_model import MixedLM
 
 from memloc.localise.found import nothing_found
 from memloc.localise.weights import centre_of_gravity
@@ -81,8 +81,9 @@ def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
     effects = {name: EFFECTS[name] for name in factors}
     scaled = runs.assign(mcog=runs["mcog"] / spread)
     model = MixedLM.from_formula("mcog ~ 1", scaled, groups=TASK, vc_formula=effects)
+    model.cov_pen = None  # which only `fit` would set
     best = minimize(
-        lambda roots: -model.loglike(_ratios(roots), profile_fe=True),
+        lambda roots: -model.loglike(roots),  # of variances as multiples of the residual one
         np.ones(len(factors)),
         bounds=[BOUNDS] * len(factors),
         method="Powell",
@@ -90,17 +91,11 @@ def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
     )
     if not best.success or np.max(best.x) > 0.99 * BOUNDS[1]:  # next to no rest: no maximum
         return dict.fromkeys([*factors, RESIDUAL], np.nan)
-    ratios = _ratios(best.x)
-    fixed, _ = model.get_fe_params(ratios.cov_re, ratios.vcomp)
-    rest = model.get_scale(fixed, ratios.cov_re, ratios.vcomp) * spread**2
-    named = zip(model.exog_vc.names, ratios.vcomp, strict=True)
-    return {name: float(ratio * rest) for name, ratio in named} | {RESIDUAL: float(rest)}
-
-
-def _ratios(roots: np.ndarray) -> MixedLMParams:
-    """Variances as multiples of the residual one, given their square roots."""
-    none = np.zeros((0, 0))  # of effects that statsmodels doesn't count as variance components
-    return MixedLMParams.from_components(fe_params=np.zeros(1), cov_re=none, vcomp=roots**2)
+    none, ratios = np.zeros((0, 0)), best.x**2  # there are no other random effects
+    fixed, _ = model.get_fe_params(none, ratios)
+    rest = float(model.get_scale(fixed, none, ratios)) * spread**2
+    named = zip(model.exog_vc.names, ratios, strict=True)
+    return {name: float(ratio) * rest for name, ratio in named} | {RESIDUAL: rest}
 
 
 def parts(runs: pd.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
