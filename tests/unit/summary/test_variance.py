@@ -78,10 +78,11 @@ def test_balanced_runs_get_the_estimates_of_an_analysis_of_variance(shape):
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=2e-3)
 
 
-def test_known_variances_are_found_in_a_large_study():
+def test_known_variances_are_found():
+    """As closely as 20 tasks tell: the standard error of the first is a third of it."""
     put_in = (1, 0.5, 0.25, 0.1)
-    found = found_in(drawn((60, 4, 4), put_in))
-    assert [found[name] for name in (*ALL, "residual")] == pytest.approx(put_in, rel=0.25)
+    found = found_in(drawn((20, 4, 4), put_in))
+    assert [found[name] for name in (*ALL, "residual")] == pytest.approx(put_in, rel=0.4)
 
 
 @pytest.mark.parametrize("variances", [(1, 0, 0.1, 0.05), (0, 0.2, 0, 0.1), (0, 0, 0, 0.1)])
