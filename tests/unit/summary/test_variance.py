@@ -85,10 +85,18 @@ def test_known_variances_are_found():
     assert [found[name] for name in (*ALL, "residual")] == pytest.approx(put_in, rel=0.4)
 
 
-@pytest.mark.parametrize("variances", [(1, 0, 0.1, 0.05), (0, 0.2, 0, 0.1), (0, 0, 0, 0.1)])
-def test_at_variances_of_0_no_point_is_more_likely(variances):
+@pytest.mark.parametrize(
+    ("shape", "variances", "seed"),
+    [
+        ((6, 3, 3), (1, 0, 0.1, 0.05), 3),
+        ((6, 3, 3), (0, 0.2, 0, 0.1), 3),
+        ((6, 3, 3), (0, 0, 0, 0.1), 3),
+        ((4, 2, 2), (0, 0.01, 0.01, 0.001), 9),  # where a search along axes stops short
+    ],
+)
+def test_at_variances_of_0_no_point_is_more_likely(shape, variances, seed):
     """The maximum over variances of 0 or more, found by another optimiser on the plain formula."""
-    values = drawn((6, 3, 3), variances, seed=3)
+    values = drawn(shape, variances, seed)
     runs = frame(values)
     assert min(by_hand(values).values()) < 0, "a case in which an estimate is 0"
     value = restricted_likelihood(runs)

@@ -73,7 +73,8 @@ def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
     """REML variances of the M-CoG by factor, and the residual one; nan where the fit fails.
 
     The restricted likelihood is statsmodels' own; its `fit` breaks off where a variance is 0, which
-    is common with few levels, so that scipy looks for the maximum within bounds.
+    is common with few levels, so that scipy looks for the maximum within bounds, and without
+    gradients, which vanish there.
     """
     spread = float(runs["mcog"].std())
     if not factors or spread == 0:
@@ -82,16 +83,21 @@ def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
     scaled = runs.assign(mcog=runs["mcog"] / spread)
     model = MixedLM.from_formula("mcog ~ 1", scaled, groups=TASK, vc_formula=effects)
     model.cov_pen = None  # which only `fit` would set
-    best = minimize(
-        lambda roots: -model.loglike(roots),  # of variances as multiples of the residual one
-        np.ones(len(factors)),
-        bounds=[BOUNDS] * len(factors),
-        method="Powell",
-        options={"xtol": 1e-6, "ftol": 1e-12},
-    )
-    if not best.success or np.max(best.x) > 0.99 * BOUNDS[1]:  # next to no rest: no maximum
+    found = np.ones(len(factors))  # roots of variances, as multiples of the residual one
+    for _ in range(
+        2
+    ):  # anew from where the first search ended, whose simplex may have shrunk early
+        best = minimize(
+            lambda roots: -model.loglike(roots),
+            found,
+            bounds=[BOUNDS] * len(factors),
+            method="Nelder-Mead",
+            options={"xatol": 1e-6, "fatol": 1e-9, "maxiter": 2000},
+        )
+        found = best.x
+    if not best.success or np.max(found) > 0.99 * BOUNDS[1]:  # next to no rest: no maximum
         return dict.fromkeys([*factors, RESIDUAL], np.nan)
-    none, ratios = np.zeros((0, 0)), best.x**2  # there are no other random effects
+    none, ratios = np.zeros((0, 0)), found**2  # there are no other random effects
     fixed, _ = model.get_fe_params(none, ratios)
     rest = float(model.get_scale(fixed, none, ratios)) * spread**2
     named = zip(model.exog_vc.names, ratios, strict=True)
