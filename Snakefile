@@ -31,14 +31,20 @@ rule datasets:
     """All data sets, retrieved and perturbed, and the table of their sizes."""
     input:
         rules.task_table.output,
+        [PLACES.data.format(task=task) for task in STUDY.anew],
 
 
 rule checkpoints:
     """All fine-tuned models: theta_O, theta_M1, theta_M2 and theta_F."""
     input:
         STUDY.run_paths(PLACES.run("original/final")),
-        STUDY.run_paths(PLACES.run("perturbed/final")),
+        STUDY.run_paths(PLACES.run("perturbed/final"), tasks=EVERY_DRAW),
         STUDY.pair_paths("frozen/final"),
+        [
+            PLACES.pair("frozen/final").format(task=task, model=model)
+            for task in STUDY.anew
+            for model in STUDY.models
+        ],
 
 
 rule control:

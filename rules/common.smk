@@ -45,6 +45,7 @@ from memloc.store.provenance import sha256
 from memloc.study import techniques
 from memloc.study.admission import refuse_missing, refuse_unfit
 from memloc.study.config import check_config, read_numbers
+from memloc.study.data_seeds import TASK, task_of
 from memloc.study.figures import KINDS, no_runs
 from memloc.study.merging import read_defaults
 from memloc.study.page import PagePlan
@@ -79,7 +80,7 @@ LOG, BENCHMARK = PLACES.log, PLACES.benchmark
 
 
 wildcard_constraints:
-    task="[^/]+",
+    task=TASK,
     model="|".join(map(re.escape, config["model_sources"])),
     seed=r"\d+",
     subject=SUBJECTS,

@@ -19,6 +19,8 @@ rule retrieve_task:
         LOG(PLACES.retrieved("")),
     benchmark:
         BENCHMARK(PLACES.retrieved(""))
+    wildcard_constraints:
+        task="[^/@]+",
     # Compute nodes often have no network, and it takes seconds.
     localrule: True
     conda:
@@ -37,7 +39,7 @@ rule retrieve_task:
 rule perturb_task:
     """Split a data set and perturb the labels of a share of each class."""
     input:
-        table=rules.retrieve_task.output.table,
+        table=retrieved_table,
     output:
         table=PLACES.data,
     log:

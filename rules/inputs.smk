@@ -20,6 +20,11 @@ def other_seed(name):
     )
 
 
+def retrieved_table(wildcards):
+    """Input function: the retrieved rows of a task, also of one that is perturbed anew."""
+    return PLACES.retrieved(".parquet").format(task=task_of(wildcards.task))
+
+
 def checked_windows(wildcards):
     """Input function: the data of a retraining job, once its windows are known to exist."""
     layers = STUDY.known_layers(wildcards.model)

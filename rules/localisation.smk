@@ -65,7 +65,7 @@ rule retrain:
         reading=PARAMS.reading,
         precision=config["precision"],
         seed=PARAMS.subject_seed,
-        heldout_seed=config["data_seed"],
+        heldout_seed=PARAMS.clean_seed,
         scratch=PLACES.scratch("{task}/{model}/{subject}/retrain-{windows}"),
         code=CODE("retrain.py"),
     script:

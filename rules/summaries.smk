@@ -66,6 +66,7 @@ rule summarise_training:
         "../workflow/scripts/summarise_training.py"
 
 
+EVERY_DRAW = [*STUDY.task_names, *STUDY.anew]  # the tasks, and the tasks perturbed anew
 WITH_CENTROIDS = STUDY.run_list() if "centroids" in config["stages"] else []
 WITH_PROBES = STUDY.run_list() if "probing" in STUDY.techniques else []
 
@@ -288,6 +289,39 @@ rule summarise_no_noise:
         "../workflow/scripts/summarise_no_noise.py"
 
 
+rule summarise_variance:
+    """How much of the variance of M-CoG is due to the task, its noise and the model seed."""
+    input:
+        tables=[
+            path
+            for name in STUDY.techniques
+            for path in STUDY.table_paths(name, tasks=EVERY_DRAW)
+        ],
+        histories=STUDY.run_paths(PLACES.run("perturbed/history.tsv"), tasks=EVERY_DRAW),
+        records=STUDY.run_paths(
+            PLACES.run("perturbed/final.provenance.json"), tasks=EVERY_DRAW
+        ),
+    output:
+        PLACES.summary("variance"),
+    log:
+        LOG(f"{PLACES.results}/summary/variance"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/variance")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(20),
+    params:
+        runs=PARAMS.technique_runs(EVERY_DRAW),
+        trainings=STUDY.run_list(tasks=EVERY_DRAW, labels="perturbed"),
+        options=PARAMS.weight_options(),
+        code=CODE("summarise_variance.py", *techniques.modules()),
+    script:
+        "../workflow/scripts/summarise_variance.py"
+
+
 rule summarise_heads:
     """Errors when single attention heads are swapped, over seeds."""
     input:
@@ -438,7 +472,7 @@ rule correlate:
         mem_mb=mem(1000),
         runtime=minutes(20),
     params:
-        seed=config["data_seed"],
+        seed=STUDY.data_seed,
         code=CODE("correlate.py"),
     script:
         "../workflow/scripts/correlate.py"

@@ -310,3 +310,19 @@ def test_describe_counts_labels():
     facts = describe(frame, ["a", "b"])
     assert facts["label_counts"] == {"a": 20 - 3 + 6, "b": 40 - 6 + 3}
     assert facts["noisy"] + facts["clean"] == 60
+
+
+def test_rows_of_another_data_seed_are_perturbed_anew(tmp_path):
+    """Split, subsets and original labels stay; the same share of each class becomes noisy."""
+    rows = whole({"a": 60, "b": 40}).drop(columns="index")
+    options = dict(max_train=40)
+    first, _ = run_file(tmp_path, rows, **options, data_seed=0)
+    anew, facts = run_file(tmp_path, rows, **options, data_seed=7, rows_seed=0)
+    other, _ = run_file(tmp_path, rows, **options, data_seed=7)
+    same = [name for name in first if name not in ("label", "noisy")]
+    pd.testing.assert_frame_equal(first[same], anew[same])
+    assert not first["noisy"].equals(anew["noisy"])
+    counts = [frame[frame["noisy"]].groupby("original_label").size() for frame in (first, anew)]
+    assert counts[0].equals(counts[1])
+    assert not other["index"].equals(anew["index"]), "its own split would differ"
+    assert facts["data_seed"] == 7 and facts["rows_seed"] == 0

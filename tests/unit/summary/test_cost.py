@@ -18,3 +18,4 @@ def test_cost_by_stage(tmp_path):
     assert starred("b/summary/weights.tsv", "b", ["rte"]) == "summary/weights"
     figure = "b/figures/matrix_swapping_rte_gpt-neo.tsv"
     assert starred(figure, "b", ["rte", "gpt-neo"]) == "figures/matrix_swapping_*_*"
+    assert starred("b/rte@2/opt/seed1/swap.tsv", "b", ["rte", "opt"]) == "*/*/*/swap"

@@ -15,7 +15,12 @@ from rule_list import rules
 from shipped import ROOT
 
 SCRIPTS = ROOT / "workflow/scripts"
-WEIGHED = ("summarise", "summarise_sensitivity", "summarise_control")  # by all techniques
+WEIGHED = (
+    "summarise",
+    "summarise_sensitivity",
+    "summarise_control",
+    "summarise_variance",
+)  # by all
 FILES = ("common", "inputs", "data", "training", "control", "localisation", "generalisation",
          "summaries", "figures", "report")  # fmt: skip
 

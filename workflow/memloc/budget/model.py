@@ -92,7 +92,7 @@ class CostModel:
         names = {job.wildcards["task"] for job, *_ in finished if "task" in job.wildcards}
         if names:
             names.add(self.sizes.config["control"]["auxiliary"])
-        return {name for name in names if name in self.sizes.tasks and self.sizes.has_rows_of(name)}
+        return {name for name in names if self.sizes.has_rows_of(name)}
 
     def _can_place(self, job: Job, stage: str, usable: set[str]) -> bool:
         """Whether the configuration still describes what a finished job worked on."""

@@ -15,6 +15,7 @@ from typing import Any
 from memloc.store.files import read_record, reading
 from memloc.study.admission import model_facts, source_facts
 from memloc.study.config import model_settings
+from memloc.study.data_seeds import task_of
 
 # The study's models, by the last part of their hub id or their package: layers, width, vocabulary.
 KNOWN_MODELS = {
@@ -113,7 +114,11 @@ class Sizes:
         return self._models[name]
 
     def task(self, name: str, model: str | None = None) -> TaskSize:
-        """Size of a task; token counts are the model's where they have been counted."""
+        """Size of a task; token counts are the model's where they have been counted.
+
+        A task that is perturbed anew is as large as the task.
+        """
+        name = task_of(name)
         if (name, model) not in self._tasks:
             rows, rows_basis = self._rows(name)
             (median, spread), tokens_basis = self._tokens(name, model)
@@ -136,9 +141,9 @@ class Sizes:
     # --- tasks ---------------------------------------------------------------------------
 
     def has_rows_of(self, name: str) -> bool:
-        """Whether a task's perturbed rows, if there are any, keep to the limits planned now."""
+        """Whether there is such a task, whose perturbed rows, if any, keep to today's limits."""
         record = self._perturbed(name)
-        return not record or self._keeps_limits(record)
+        return task_of(name) in self.tasks and (not record or self._keeps_limits(record))
 
     def _perturbed(self, name: str) -> dict[str, Any] | None:
         table = self.results / name / "perturbed.parquet"

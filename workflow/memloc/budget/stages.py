@@ -124,6 +124,7 @@ STAGES: dict[str, Stage] = {
     "summarise_edits": Stage(constant(SCRIPT + 1)),
     "summarise_heads": Stage(constant(SCRIPT + 1)),
     "summarise_no_noise": Stage(constant(SCRIPT + 1)),
+    "summarise_variance": Stage(constant(SCRIPT + 60)),
     "summarise_training": Stage(constant(SCRIPT + 1)),
     "summarise_events": Stage(constant(SCRIPT + 1)),
     "summarise_centroids": Stage(constant(SCRIPT + 1)),

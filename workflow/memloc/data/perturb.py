@@ -30,6 +30,7 @@ def perturb_file(
     natural: bool,
     ratio: float,
     data_seed: int,
+    rows_seed: int | None = None,
     max_train: int | None = None,
     max_heldout: int | None = None,
 ) -> None:
@@ -37,12 +38,15 @@ def perturb_file(
 
     Columns: split (train, validation, test), index (row of the retrieved table), the texts,
     original_label, label, noisy. `share`: size of the training part where the source has one
-    split only; `natural`: the task brings its own noise, so nothing is flipped.
+    split only; `natural`: the task brings its own noise, so nothing is flipped; `rows_seed`: draws
+    splits and subsets in place of `data_seed`, where rows of another data seed are perturbed anew.
     """
     settings = {"ratio": None if natural else ratio, "data_seed": data_seed, "share": share}
     settings |= {"max_train": max_train, "max_heldout": max_heldout}
+    settings |= {} if rows_seed is None else {"rows_seed": rows_seed}
     frame = read_parquet(source).reset_index(names="index")
-    frame = assign_splits(frame, share, data_seed, max_train, max_heldout)
+    of_rows = data_seed if rows_seed is None else rows_seed
+    frame = assign_splits(frame, share, of_rows, max_train, max_heldout)
     frame = (
         _own_noise(frame, labels, task)
         if natural

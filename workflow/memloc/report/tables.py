@@ -53,6 +53,9 @@ TITLES = {  # heading of a column where its name alone doesn't say enough
     "paper_rho": "the paper's ρ",
     "paper_mean_difference": "the paper's mean difference",
     "paper_mean_absolute_difference": "the paper's mean absolute difference",
+    "n_levels": "levels",
+    "n_runs": "runs",
+    "n_left_out": "runs left out",
     "ci_low": "95 % from",
     "ci_high": "to",
 }

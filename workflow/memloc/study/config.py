@@ -15,6 +15,7 @@ import yaml
 from memloc.errors import MemlocError, shortly, unwritable
 from memloc.store.provenance import sha256
 from memloc.study.control import tasks_under_test
+from memloc.study.data_seeds import check_data_seeds
 from memloc.study.schema_errors import Fault, did_you_mean, explain, listed
 from memloc.study.techniques import TECHNIQUES
 
@@ -71,6 +72,7 @@ def check_config(config: Config, schema: str | Path) -> None:
             f"configuration: probing.choose_after = {probing['choose_after']} leaves no epoch to "
             f"choose from: it must be below probing.epochs = {probing['epochs']}"
         )
+    check_data_seeds(config)
     _check_kept_epochs(config)
     _check_control(config)
     for name in config["tasks"]:

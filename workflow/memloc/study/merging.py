@@ -14,6 +14,7 @@ from memloc.errors import MemlocError
 
 Settings = Mapping[str, Any]
 KINDS = ("hub", "folder", "package")  # of places that models come from
+INSTEAD = {"data_seed": "data_seeds", "data_seeds": "data_seed"}  # one stands for the other
 OF_SOURCE = (*KINDS, "revision", "inside", "layers", "note")  # said of that place, not of the name
 
 
@@ -36,9 +37,13 @@ def laid_over(below: Settings, above: Settings) -> dict[str, Any]:
     """`below` with what `above` says; neither is changed.
 
     Mappings merge key by key, as Snakemake merges them. But a model that `above` takes from
-    somewhere keeps nothing that `below` says of where it came from.
+    somewhere keeps nothing that `below` says of where it came from, and of two settings that
+    stand for each other the one that `above` gives goes before the one of `below`.
     """
     merged = _merged(below, above)
+    for key, other in INSTEAD.items():
+        if above.get(key) is not None and other not in above and other in below:
+            merged[other] = None
     known = dict(_models(below))
     for model, described in _models(above):
         if _names_a_place(described):
@@ -51,9 +56,13 @@ def taken_apart(settings: Settings, defaults: Settings) -> dict[str, Any]:
     """`settings` that Snakemake has merged with the defaults, without the places these name.
 
     A module is given one configuration, in which a model may have the default's `hub` beside the
-    user's `folder`: the user's is what differs.
+    user's `folder`, or the default's `data_seed` beside the user's `data_seeds`: the user's is what
+    differs.
     """
     apart = deepcopy(dict(settings))
+    for key, other in INSTEAD.items():
+        if _is_usual(key, settings, defaults) and not _is_usual(other, settings, defaults):
+            apart.pop(key, None)
     known = dict(_models(defaults))
     for model, described in _models(apart):
         usual = known.get(model, {})
@@ -80,6 +89,10 @@ def _models(settings: Settings) -> Iterator[tuple[str, Settings]]:
     for model, source in list(described.items()) if isinstance(described, Mapping) else []:
         if isinstance(source, Mapping):
             yield model, source
+
+
+def _is_usual(key: str, settings: Settings, defaults: Settings) -> bool:
+    return settings.get(key) == defaults.get(key)
 
 
 def _names_a_place(described: Settings) -> bool:

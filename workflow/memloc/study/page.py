@@ -5,6 +5,7 @@ from typing import Any
 
 from memloc.study import techniques
 from memloc.study.command import Called
+from memloc.study.data_seeds import task_of
 
 KEEP_EPOCHS = "snakemake --config 'training={keep_epochs: [1, 2, 5, 10]}'"
 
@@ -65,10 +66,20 @@ class PagePlan:
             missing["examples"] = self._asked("techniques", "swapping", table)
         if not study.kept_epochs:
             missing["progression"]["command"] = KEEP_EPOCHS if self.called else ""
+        if not study.anew:
+            missing["variance"]["command"] = self._more_data_seeds()
         if "correlations" not in study.summary_tables:
             table = study.places.summary("correlations")
             missing["correlations"] = {"target": table, "command": ""}
         return missing
+
+    def _more_data_seeds(self) -> str:
+        """The command that perturbs the tasks anew, twice."""
+        first = self.study.data_seed
+        changed: dict[str, Any] = {"data_seeds": [first, first + 1, first + 2]}
+        if self.called and "data_seed" in self.called.given:
+            changed["data_seed"] = None
+        return self.called.again(changed) if self.called else ""
 
     def _asked(self, key: str, name: str, target: str) -> dict[str, str]:
         changed = {key: [*self.study.config[key], name]}
@@ -79,18 +90,15 @@ class PagePlan:
 
         A pattern stands for the jobs that retraining was split into.
         """
-        return {task: self._records_of(task) for task in self.study.task_names}
+        of = {task: self._records_of(task) for task in self.study.task_names}
+        for name in self.study.anew:
+            of[task_of(name)] += self._records_anew(name)
+        return of
 
     def _records_of(self, task: str) -> list[str]:
         study, places = self.study, self.study.places
-        frozen = [places.pair("frozen/final").format(task=task, model=m) for m in study.models]
         of_runs = [
             "original/final",
-            "perturbed/final",
-            *(
-                "retrain/*.tsv" if name == "retraining" else found.table
-                for name, found in study.techniques.items()
-            ),
             *(f"swap-{name}.tsv" for name in study.components),
             "swap-heads.tsv",
             "no_noise.tsv",
@@ -101,7 +109,21 @@ class PagePlan:
             places.control(f"{kind}/final").format(task=task, model="*")
             for kind in ("frozen", "*/original", "*/perturbed")
         ]
-        found = [places.data.format(task=task), *frozen, *runs, *control]
+        return [*self._records_anew(task), *(f"{path}.provenance.json" for path in runs + control)]
+
+    def _records_anew(self, task: str) -> list[str]:
+        """Records of what a task has under every data seed."""
+        study, places = self.study, self.study.places
+        frozen = [places.pair("frozen/final").format(task=task, model=m) for m in study.models]
+        names = [
+            "perturbed/final",
+            *(
+                "retrain/*.tsv" if name == "retraining" else found.table
+                for name, found in study.techniques.items()
+            ),
+        ]
+        runs = [p for name in names for p in study.run_paths(places.run(name), tasks=[task])]
+        found = [places.data.format(task=task), *frozen, *runs]
         return [f"{path}.provenance.json" for path in found]
 
 

@@ -5,10 +5,11 @@ scripts take it from the configuration.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from memloc.study import config as settings
+from memloc.study.data_seeds import further_seed, refuse_own_noise
 from memloc.study.tasks import task_params
 
 Wildcards = Mapping[str, str]
@@ -32,15 +33,22 @@ class Params:
         return task_params(self.study.tasks[w["task"]])
 
     def perturbation(self, w: Wildcards) -> dict[str, Any]:
-        """What decides which rows and labels are trained on."""
-        task = self.study.tasks[w["task"]]
-        return dict(
+        """What decides which rows and labels are trained on.
+
+        Of a task that is perturbed anew the rows are those of the study's own data seed.
+        """
+        task = self.study.task(w["task"])
+        rows: dict[str, Any] = {}
+        if further_seed(w["task"]) is not None:
+            refuse_own_noise(w["task"], task)
+            rows = {"rows_seed": self.study.data_seed}
+        return rows | dict(
             task=w["task"],
             labels=task["labels"],
             share=task["split"].get("share"),
             natural="noisy" in task["columns"],
             ratio=self.config["perturbation"]["ratio"],
-            data_seed=self.config["data_seed"],
+            data_seed=self.study.data_seed_of(w["task"]),
             max_train=self.config["data"]["max_train"],
             max_heldout=self.config["data"]["max_heldout"],
         )
@@ -66,7 +74,7 @@ class Params:
     def reading(self, w: Wildcards) -> dict[str, Any]:
         """What decides how a model reads a task's texts; class names in the order of their ids."""
         return {
-            "class_names": self.study.tasks[w["task"]]["labels"],
+            "class_names": self.study.task(w["task"])["labels"],
             "separator": self.study.model_source(w["model"]).get("separator"),
             "max_length": self.config["data"]["max_length"],
         }
@@ -106,8 +114,8 @@ class Params:
         chosen = ("splits", "stratify", "labels")
         return {
             "task": w["task"],
-            "class_names": self.study.tasks[w["task"]]["labels"],
-            "data_seed": self.config["data_seed"],
+            "class_names": self.study.task(w["task"])["labels"],
+            "data_seed": self.study.data_seed_of(w["task"]),
             **{key: self.config["generalisation"][key] for key in chosen},
         }
 
@@ -118,12 +126,16 @@ class Params:
 
     # --- localisation ----------------------------------------------------------------------
 
+    def clean_seed(self, w: Wildcards) -> int:
+        """The seed that draws as many clean examples as there are noisy ones."""
+        return self.study.data_seed_of(w["task"])
+
     def measuring(self, w: Wildcards) -> dict[str, Any]:
         """On which examples errors of windows are measured: swapping, rewinding and patching."""
         return {
             **self.reading_and_precision(w),
             "clean_examples": self.config["swapping"]["clean_examples"],
-            "seed": self.config["data_seed"],
+            "seed": self.clean_seed(w),
         }
 
     def gradients(self, w: Wildcards) -> dict[str, Any]:
@@ -131,7 +143,7 @@ class Params:
         return {
             **self.reading_and_precision(w),
             "objective": self.config["gradients"]["objective"],
-            "seed": self.config["data_seed"],
+            "seed": self.clean_seed(w),
         }
 
     def states(self, w: Wildcards) -> dict[str, Any]:
@@ -166,10 +178,10 @@ class Params:
             "weight-change": {"reference": self.config["weight_change"]["reference"]},
         }
 
-    def technique_runs(self) -> list[dict[str, Any]]:
+    def technique_runs(self, tasks: Collection[str] | None = None) -> list[dict[str, Any]]:
         """Of which run and technique each table is that layer weights are made of."""
         names: Iterable[str] = self.study.techniques
-        return [run for name in names for run in self.study.run_list(technique=name)]
+        return [run for n in names for run in self.study.run_list(tasks=tasks, technique=n)]
 
 
 def _without_threshold(params: dict[str, Any]) -> dict[str, Any]:

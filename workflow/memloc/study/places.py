@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.study.data_seeds import task_of
 
 # What techniques localise in, below a task's and a model's folder (the wildcard `subject`): a
 # seed's run, that run after an epoch that is kept, or a control model.
@@ -106,7 +107,8 @@ class Places:
     def checkpoint(self, theta: str, wildcards: Mapping[str, str], ending: str = "") -> str:
         """Folder of theta_O, theta_M1, theta_M2, theta_F or theta_P of a subject, or a file beside.
 
-        While a run memorises, theta_M1 and theta_M2 are that epoch's; theta_O is the finished one.
+        While a run memorises, theta_M1 and theta_M2 are that epoch's; theta_O is the finished one,
+        and that of the task itself where it is perturbed anew.
         """
         if theta == "theta_P":
             return self.pretrained(ending).format(**wildcards)
@@ -120,4 +122,7 @@ class Places:
             "theta_O": f"{run}/original/final",
             "theta_F": f"{control}frozen/final",
         }[theta]
-        return self.pair(f"{name}{ending}").format(**wildcards)
+        words = dict(wildcards)
+        if theta == "theta_O":
+            words["task"] = task_of(words["task"])
+        return self.pair(f"{name}{ending}").format(**words)

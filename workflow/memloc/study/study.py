@@ -11,7 +11,7 @@ from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.study import config as settings
-from memloc.study import techniques
+from memloc.study import data_seeds, techniques
 from memloc.study.admission import model_facts, source_facts
 from memloc.study.control import ControlPlan, possible
 from memloc.study.figures import KINDS
@@ -22,6 +22,7 @@ from memloc.study.progression import ProgressionPlan
 Tasks = Mapping[str, Mapping[str, Any]]
 Run = dict[str, Any]  # task, model and seed, and facts that hold for it
 HEADS = "heads"  # of swapping.components: a table of heads rather than of windows
+DATA_SEEDS = "data_seeds"  # a stage where there are several
 NO_NOISE = "no_noise"  # the stage that swaps between models which saw no noise
 EXAMPLE_TABLES = ["examples", "example_shares", "example_ranks"]
 
@@ -37,6 +38,9 @@ class Study:
         self.config, self.tasks = config, tasks
         self.places = Places(config["results_dir"].rstrip("/"), config["resources_dir"].rstrip("/"))
         self.task_names: list[str] = list(config["tasks"])
+        self.data_seed, *further = data_seeds.data_seeds(config)
+        # tasks perturbed anew: of these come the tables of runs alone, and their variance
+        self.anew = [data_seeds.anew(t, seed) for seed in further for t in self.task_names]
         self.models: list[str] = list(config["models"])
         self.techniques = techniques.chosen(config["techniques"])
         self.window_techniques = [n for n, found in self.techniques.items() if found.windows]
@@ -52,9 +56,22 @@ class Study:
         if "retraining" in self.techniques:
             for task in self.task_names:
                 self.check_ratio(task)
+        for task in self.task_names if self.anew else ():
+            data_seeds.refuse_own_noise(task, self.task(task))
         if NO_NOISE in config["stages"]:
             self._check_no_noise()
         self._check_figure_names()
+
+    # --- tasks ---------------------------------------------------------------------------
+
+    def task(self, name: str) -> Mapping[str, Any]:
+        """The task file of a task, which is also that of the task perturbed anew."""
+        return self.tasks[data_seeds.task_of(name)]
+
+    def data_seed_of(self, name: str) -> int:
+        """The data seed that perturbs a task of this name."""
+        further = data_seeds.further_seed(name)
+        return self.data_seed if further is None else further
 
     # --- models and runs -----------------------------------------------------------------
 
@@ -147,7 +164,7 @@ class Study:
 
     def check_ratio(self, task: str) -> None:
         """Raise MemlocError where layer retraining would have no clean example to train on."""
-        natural = "noisy" in self.tasks[task]["columns"]
+        natural = "noisy" in self.task(task)["columns"]
         settings.check_ratio(self.config["perturbation"]["ratio"], task, natural)
 
     def retrain_jobs(self, model: str) -> list[str]:
@@ -209,15 +226,17 @@ class Study:
             "control": self.control.tables,
             NO_NOISE: ["no_noise"],
             "progression": ["progression"],
+            DATA_SEEDS: ["variance"],
         }
 
     @cached_property
     def stages(self) -> list[str]:
-        """The further parts of this study. Epochs that are kept make one.
+        """The further parts of this study. Epochs that are kept make one, as do data seeds.
 
         The control setup is also a target of its own: once it has been run, it stays.
         """
         found = [*self.config["stages"], *(["progression"] if self.kept_epochs else [])]
+        found += [DATA_SEEDS] if self.anew else []
         if not possible(self.config["control"], self.task_names):
             found = [stage for stage in found if stage != "control"]
         if "control" not in found and self._control_is_finished():

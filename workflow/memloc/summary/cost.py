@@ -17,7 +17,7 @@ def starred(path: str | Path, folder: str | Path, names: Iterable[str]) -> str:
     named = "|".join([*map(re.escape, longest_first), r"seed\d+"])
     parts = Path(path).relative_to(folder).with_suffix("").parts
     # a whole part of the path, or what follows an underscore in a figure's name
-    return "/".join(re.sub(rf"(^|_)({named})(?=_|$)", r"\1*", part) for part in parts)
+    return "/".join(re.sub(rf"(^|_)({named})(@\d+)?(?=_|$)", r"\1*", part) for part in parts)
 
 
 def cost(folder: str | Path, names: Iterable[str]) -> pd.DataFrame:

@@ -52,23 +52,24 @@ def read_runs(
     paths: Iterable[str | Path],
     runs: Iterable[Mapping[str, Any]],
     training: pd.DataFrame,
-    examples: Iterable[str | Path] = (),
+    examples: Iterable[str | Path] | None = (),
     techniques: Mapping[str, Technique] = TECHNIQUES,
 ) -> list[Run]:
     """Runs from their files: `runs` says technique, task, model, seed of each path, in order.
 
-    `examples`: the tables per example of those among them that are of windows, in the same order;
-    `training`: training.tsv.
+    `examples`: the tables per example of those among them that are of windows, in the same order,
+    or None to do without; `training`: training.tsv.
     """
     went, runs, found = outcomes(training), list(runs), []
     named = [known(run["technique"], techniques) for run in runs]
-    kept = dict(zip([i for i, t in enumerate(named) if t.windows], examples, strict=True))
+    of_windows = [i for i, technique in enumerate(named) if technique.windows]
+    kept = {} if examples is None else dict(zip(of_windows, examples, strict=True))
     for i, (path, run, technique) in enumerate(zip(paths, runs, named, strict=True)):
         frame = read_tsv(path, technique.columns)
         of = run["task"], run["model"], run["seed"]
         if of not in went:
             raise MemlocError(f"{path}: training.tsv lacks its run {of}: make that table again")
-        table = read_parquet(kept[i]) if technique.windows else None
+        table = read_parquet(kept[i]) if i in kept else None
         found.append(Run(technique.name, *of, frame, table, went[of]))
     return found
 

@@ -93,6 +93,7 @@ def build(content: Content) -> Section:
         ("Tasks", ", ".join(map(content.task_label, content.tasks))),
         ("Models", ", ".join(map(content.model_label, content.models))),
         ("Model seeds", ", ".join(map(str, settings.get("model_seeds", [])))),
+        ("Data seed", _data_seeds(settings)),
         ("Perturbed labels", f"{perturbation.get('ratio', 0):.0%} of each class"),
         ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
         ("Training rows", f"{rows} (max_train)"),
@@ -107,6 +108,13 @@ def build(content: Content) -> Section:
     texts = [{"title": "The whole configuration", "text": text}]
     parts = [_differing(content), _models(content), _tasks(content), Part(texts=texts)]
     return Section(parts, facts=facts)
+
+
+def _data_seeds(settings: Mapping[str, Any]) -> str:
+    """The data seed, and which ones perturb the tasks anew."""
+    first, *further = settings.get("data_seeds") or [settings.get("data_seed", "not recorded")]
+    anew = f" (the same rows are perturbed anew by {', '.join(map(str, further))})"
+    return f"{first}{anew if further else ''}"
 
 
 def _models(content: Content) -> Part:

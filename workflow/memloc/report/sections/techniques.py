@@ -10,6 +10,7 @@ from memloc.report.no_noise import no_noise_part
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import Cell, absent, cell, table, worded
+from memloc.report.variance import variance_part
 from memloc.study.techniques import TECHNIQUES
 
 UNDEFINED = (
@@ -236,6 +237,7 @@ def build(content: Content) -> Section:
                 )
             ],
         ),
+        variance_part(content),
         *_probes(content),
     ]
     notices = _undefined_notice(content) + nothing_found(content)
