@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from transformers import PreTrainedModel
 
 from memloc.data.examples import UNKNOWN, Reading, noisy_training, original_labels
 from memloc.data.tokens import Examples
@@ -28,6 +29,33 @@ from memloc.store.tables import write_tsv
 logger = logging.getLogger(__name__)
 
 
+def project(
+    memorised: PreTrainedModel,
+    original: PreTrainedModel,
+    train: Examples,
+    classes: Classes,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+) -> pd.DataFrame:
+    """Training examples between all pairs of classes, layer by layer: a frame with COLUMNS.
+
+    Of theta_M2 as trained, and with the bottom and the top half of its layers taken from theta_O.
+    """
+    check_compatible(memorised, original, "centroid analysis")
+    n_layers, width = len(find_layers(memorised)), memorised.config.hidden_size
+    choices = half_choices(n_layers)
+    with room_for_states(len(choices) * n_layers, len(train), width, "float32") as room:
+        states = room.view(len(choices), n_layers, len(train), width)
+        mixer = Mixer(memorised, original, choices)
+        mixed_states(mixer, train, pad_id, batch_tokens, precision, states)
+        tables = [
+            centroid_table(source, part.numpy(), classes)
+            for source, part in zip(choices, states, strict=True)
+        ]
+    return pd.concat(tables, ignore_index=True)
+
+
 def run(
     inputs: Mapping[str, str],
     outputs: Mapping[str, str],
@@ -46,21 +74,7 @@ def run(
     model, theirs = (
         on_device(load_finetuned(inputs[name]), record.device) for name in ("theta_M2", "theta_O")
     )
-    check_compatible(model, theirs, "centroid analysis")
-    n_layers, width = len(find_layers(model)), model.config.hidden_size
-    choices = half_choices(n_layers)
-    with room_for_states(len(choices) * n_layers, len(train), width, "float32") as room:
-        states = room.view(len(choices), n_layers, len(train), width)
-        mixer = Mixer(model, theirs, choices)
-        mixed_states(mixer, train, pad_id, batch_tokens, record.precision, states)
-        del mixer, model, theirs
-        found = pd.concat(
-            [
-                centroid_table(source, part.numpy(), classes)
-                for source, part in zip(choices, states, strict=True)
-            ],
-            ignore_index=True,
-        )
+    found = project(model, theirs, train, classes, pad_id, batch_tokens, record.precision)
     happened = centroid_events(found)
     write_tsv(happened, outputs["events"], EVENT_COLUMNS)
     write_tsv(found, outputs["table"], COLUMNS)
@@ -70,7 +84,7 @@ def run(
         batch_tokens=batch_tokens,
         layers_of_theta_O={
             name: [layer for layer, theirs in enumerate(choice, start=1) if theirs]
-            for name, choice in choices.items()
+            for name, choice in half_choices(len(find_layers(model))).items()
         },
         noisy_without_original_label=unplaced,
     )

@@ -13,7 +13,6 @@ from itertools import chain, count, product
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -23,9 +22,8 @@ from memloc.figures.fonts import OWN, fit_fonts
 from memloc.store.files import atomic
 from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
 
-matplotlib.use("Agg")  # jobs draw to files, with or without a display
-# Labels are the user's, and a $ in them is a $. Not in look(): ticks are made when a file is saved.
-matplotlib.rcParams["text.parse_math"] = False
+# Labels are the user's, and a $ in them is a $.
+PLAIN: dict[Any, Any] = {"text.parse_math": False}
 
 # tasks: name -> {category, label}; models: name -> {label}; both in the order they are shown in
 Entries = Mapping[str, Mapping[str, Any]]
@@ -122,7 +120,8 @@ def technique_mark(name: str) -> tuple[str, str, Any]:
 def look() -> AbstractContextManager[None]:
     """Context manager with the figures' rcParams."""
     return plt.rc_context(
-        {
+        PLAIN
+        | {
             "font.family": "sans-serif",
             "font.sans-serif": [OWN],  # ships with matplotlib: same glyphs everywhere
             "font.size": 8,
@@ -157,7 +156,7 @@ def layer_ticks(axis: Axis, n_layers: int, first: float = 1) -> None:
 
 def save(figure: Figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
     """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), plt.rc_context(PLAIN):  # ticks are made only now
         fit_fonts(figure)  # which says what glyphs are missing
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         for path in paths:

@@ -51,6 +51,14 @@ def _norms(ours: torch.nn.Module, theirs: torch.nn.Module) -> tuple[float, float
     return distance**0.5, norm**0.5
 
 
+def weight_changes(
+    memorised: PreTrainedModel, original: PreTrainedModel, pretrained: PreTrainedModel
+) -> pd.DataFrame:
+    """How far theta_M2's layers are from theta_O's and from theta_P's: a frame with COLUMNS."""
+    rows = layer_changes(memorised, original, ORIGINAL)
+    return pd.DataFrame(rows + layer_changes(memorised, pretrained, PRETRAINED))
+
+
 def run(
     inputs: Mapping[str, str],
     outputs: Mapping[str, str],
@@ -65,10 +73,8 @@ def run(
     record = RunRecord("float32", device=torch.device("cpu"))
     reading = Reading(**settings["reading"])
     model = load_finetuned(inputs["theta_M2"])
-    rows = layer_changes(model, load_finetuned(inputs["theta_O"]), ORIGINAL)
     pretrained = load_pretrained(inputs["theta_P"], reading.class_names, 0)
-    rows += layer_changes(model, pretrained, PRETRAINED)
-    frame = pd.DataFrame(rows)
+    frame = weight_changes(model, load_finetuned(inputs["theta_O"]), pretrained)
     write_tsv(frame, outputs["table"], COLUMNS)
     record.write(outputs["table"], **settings)
     for name, part in frame.groupby("reference", sort=False):
