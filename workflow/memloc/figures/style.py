@@ -13,6 +13,7 @@ from itertools import chain, count, product
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -21,9 +22,6 @@ from PIL import Image
 from memloc.figures.fonts import OWN, fit_fonts
 from memloc.store.files import atomic
 from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
-
-# Labels are the user's, and a $ in them is a $.
-PLAIN: dict[Any, Any] = {"text.parse_math": False}
 
 # tasks: name -> {category, label}; models: name -> {label}; both in the order they are shown in
 Entries = Mapping[str, Mapping[str, Any]]
@@ -117,11 +115,19 @@ def technique_mark(name: str) -> tuple[str, str, Any]:
     return TECHNIQUES[name].mark if name in TECHNIQUES else FALLBACK_MARK
 
 
+def for_files() -> None:
+    """Have this process draw to files, with or without a display, and take a $ in labels for a $.
+
+    For jobs, not for notebooks. Not in look(): ticks are made when a figure is saved.
+    """
+    matplotlib.use("Agg")
+    matplotlib.rcParams["text.parse_math"] = False
+
+
 def look() -> AbstractContextManager[None]:
     """Context manager with the figures' rcParams."""
     return plt.rc_context(
-        PLAIN
-        | {
+        {
             "font.family": "sans-serif",
             "font.sans-serif": [OWN],  # ships with matplotlib: same glyphs everywhere
             "font.size": 8,
@@ -156,7 +162,7 @@ def layer_ticks(axis: Axis, n_layers: int, first: float = 1) -> None:
 
 def save(figure: Figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
     """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it."""
-    with warnings.catch_warnings(), plt.rc_context(PLAIN):  # ticks are made only now
+    with warnings.catch_warnings():
         fit_fonts(figure)  # which says what glyphs are missing
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         for path in paths:

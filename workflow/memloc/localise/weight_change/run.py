@@ -1,5 +1,6 @@
 """Weight changes of layers, from checkpoints on disk to a table on disk."""
 
+import itertools
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -52,11 +53,11 @@ def _norms(ours: torch.nn.Module, theirs: torch.nn.Module) -> tuple[float, float
 
 
 def weight_changes(
-    memorised: PreTrainedModel, original: PreTrainedModel, pretrained: PreTrainedModel
+    memorised: PreTrainedModel, references: Mapping[str, PreTrainedModel]
 ) -> pd.DataFrame:
-    """How far theta_M2's layers are from theta_O's and from theta_P's: a frame with COLUMNS."""
-    rows = layer_changes(memorised, original, ORIGINAL)
-    return pd.DataFrame(rows + layer_changes(memorised, pretrained, PRETRAINED))
+    """How far theta_M2's layers are from those of each of `references`: a frame with COLUMNS."""
+    rows = [layer_changes(memorised, model, name) for name, model in references.items()]
+    return pd.DataFrame(itertools.chain(*rows))
 
 
 def run(
@@ -74,7 +75,8 @@ def run(
     reading = Reading(**settings["reading"])
     model = load_finetuned(inputs["theta_M2"])
     pretrained = load_pretrained(inputs["theta_P"], reading.class_names, 0)
-    frame = weight_changes(model, load_finetuned(inputs["theta_O"]), pretrained)
+    references = {ORIGINAL: load_finetuned(inputs["theta_O"]), PRETRAINED: pretrained}
+    frame = weight_changes(model, references)
     write_tsv(frame, outputs["table"], COLUMNS)
     record.write(outputs["table"], **settings)
     for name, part in frame.groupby("reference", sort=False):
