@@ -18,7 +18,7 @@ OF_CENTRE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Layers:
     """What a technique says about a model's layers, numbered 1 to L.
 
@@ -79,7 +79,7 @@ class Layers:
         return said + (f"; nothing found: {found['reason']}" if found["reason"] else "")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Windows(Layers):
     """What became of noisy examples as windows of layers were modified: `Layers`, and more.
 
@@ -116,7 +116,7 @@ class Windows(Layers):
         return f"{self._entry.label}: {len(self.table)} windows"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Centroids:
     """Where noisy examples lie between two classes, layer by layer (section 5).
 

@@ -142,7 +142,7 @@ def _device(chosen: str | torch.device | None, model: PreTrainedModel) -> torch.
         return model.device
     try:
         return torch.empty(0, device=chosen).device
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         said = str(error).splitlines()[0]
         raise MemlocError(f"device {str(chosen)!r} can't be used: {said}") from None
 

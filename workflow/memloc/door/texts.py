@@ -125,7 +125,8 @@ def _column(given: Given, values: Any, default: str) -> Any:
 
 def _plain(values: Any) -> list:
     """A list of Python's own values of a list, array, tensor, series or dataset's column."""
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+    found = values.tolist() if hasattr(values, "tolist") else values
+    return [value.item() if hasattr(value, "item") else value for value in found]
 
 
 def _rows(texts: Any, columns: Sequence[str], what: str) -> Rows:
