@@ -5,7 +5,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from tiny_study import CLASSES, READING
 
-OPTIONS = dict(max_length=READING.max_length, batch_tokens=64)
+OPTIONS = dict(max_length=READING.max_length)
 
 
 def models(folder):

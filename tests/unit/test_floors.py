@@ -76,8 +76,9 @@ def test_packages_bring_nothing_along():
 def test_the_root_loads_nothing_before_it_is_asked():
     """memloc's own __init__ names the door's modules in texts alone, so every job can import it."""
     assert list(imported(MEMLOC / "__init__.py")) == []
+    code = "import memloc, sys; print([m for m in sys.modules if 'memloc.' in m])"
     said = subprocess.check_output(
-        [sys.executable, "-c", "import memloc, sys; print([m for m in sys.modules if 'memloc.' in m])"],
+        [sys.executable, "-c", code],
         cwd=MEMLOC.parent, text=True, env={"PYTHONPATH": "."},
     )  # fmt: skip
     assert said.strip() == "[]"

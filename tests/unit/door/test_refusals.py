@@ -7,7 +7,7 @@ from datasets import Dataset, DatasetDict
 
 import memloc
 import study_of_two as two
-from memloc.localise import sweep
+from memloc.door import windows
 from tiny import tiny_model
 
 MODEL = [tiny_model("gpt_neox", seed) for seed in (1, 2)]
@@ -82,8 +82,8 @@ def test_before_anything_is_computed(lists, monkeypatch, case):
     def computed(*_):
         raise AssertionError("computed")
 
-    for name in ("window_errors", "predictions"):
-        monkeypatch.setattr(sweep, name, computed)
+    for name in ("window_errors", "memorised_examples"):
+        monkeypatch.setattr(windows, name, computed)
     changed, said = CASES[case]
     tokenizer, texts, labels, noisy = lists
     call = dict(memorised=MODEL[0], original=MODEL[1], tokenizer=tokenizer, texts=texts)

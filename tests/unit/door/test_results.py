@@ -59,6 +59,8 @@ def test_pictures_go_to_the_axis_that_is_given_and_change_nothing_else():
             for n in (1, 2)]  # fmt: skip
     places = Centroids(pd.DataFrame(rows), pd.DataFrame(), {})
     assert places.plot().get_ylabel().startswith("place between")
+    with pytest.raises(memloc.MemlocError, match="source 'middle'"):
+        places.plot(source="middle")
     assert "1 pairs of classes, 2 layers" in repr(places)
     plt.close("all")
     assert dict(matplotlib.rcParams) == settings and matplotlib.get_backend() == backend

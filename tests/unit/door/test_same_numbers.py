@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
 FIRST = 100  # of the rows' numbers in the tiny study; in a notebook, rows count from 0
 SETTINGS = dict(reading=asdict(READING), precision="float32")
 MEASURING = dict(SETTINGS, clean_examples="equal", seed=3)
+OPTIONS = dict(two.OPTIONS, batch_tokens=64)  # other batches would round otherwise
 OF_WINDOWS = dict(clean_examples="equal", seed=3)
 
 
@@ -67,7 +68,7 @@ def test_windows(tiny_files, tmp_path, door, module, own, other):
         validation=two.validation(tiny_files),
         original_labels=two.original(tiny_files),
         **OF_WINDOWS,
-        **two.OPTIONS,
+        **OPTIONS,
     )
     same_windows(result, theirs["table"], theirs["examples"])
 
@@ -100,7 +101,7 @@ def test_retraining(tiny_files, tmp_path):
         seed=3,
         validation=two.validation(tiny_files),
         original_labels=two.original(tiny_files),
-        **two.OPTIONS,
+        **OPTIONS,
     )
     table, examples = read_tsv(tmp_path / "table"), read_parquet(tmp_path / "examples")
     same_windows(result, table, examples)
@@ -109,7 +110,7 @@ def test_retraining(tiny_files, tmp_path):
 def test_one_retrained_window_has_no_layer_weights(tiny_files):
     arguments = (*two.models(tiny_files), two.tokenizer(tiny_files), *two.data(tiny_files))
     for asked in ("2-3", [(2, 3)]):
-        result = memloc.retrain(*arguments, windows=asked, recipe={"epochs": 1}, **two.OPTIONS)
+        result = memloc.retrain(*arguments, windows=asked, recipe={"epochs": 1}, **OPTIONS)
         assert result.windows[["start", "end"]].values.tolist() == [[2, 3]]
         assert "1 windows" in repr(result)
         with pytest.raises(memloc.MemlocError, match="needs each of its"):
@@ -125,7 +126,7 @@ def test_gradients(tiny_files, tmp_path):
         two.tokenizer(tiny_files),
         *two.data(tiny_files),
         seed=3,
-        **two.OPTIONS,
+        **OPTIONS,
     )
     same(result.table, theirs["table"])
     same(result.facts["norms"], theirs["norms"])
@@ -143,7 +144,7 @@ def test_probing(tiny_files, tmp_path):
         recipe=recipe,
         seeds=[1, 2],
         original_labels=two.original(tiny_files),
-        **two.OPTIONS,
+        **OPTIONS,
     )
     same(result.table, theirs["table"])
 
@@ -172,7 +173,7 @@ def test_centroids(tiny_files, tmp_path):
         two.tokenizer(tiny_files),
         *two.data(tiny_files),
         original_labels=two.original(tiny_files),
-        **two.OPTIONS,
+        **OPTIONS,
     )
     same(result.table, theirs["table"])
     assert result.events["layer"].astype(str).tolist() == theirs["events"]["layer"].tolist()

@@ -51,8 +51,8 @@ def gradients(
     - `seed` draws as many clean texts as there are noisy ones.
     - Further keywords: `Options`.
 
-    Returns `Layers`; a weight is a layer's share of the gradient norm, 0 to 1. Raises MemlocError
-    as `swap` does.
+    Returns `Layers`; a weight is a layer's share of the gradient norm, 0 to 1, its table has all
+    eight variants, and `facts["norms"]` the norms behind them. Raises MemlocError as `swap` does.
     """
     if variant not in VARIANTS:
         raise MemlocError(f"variant {variant!r}: choose from {', '.join(VARIANTS)}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from memloc.errors import MemlocError, listed
 from memloc.localise.found import Outcome
 from memloc.study.techniques import TECHNIQUES, Technique
 from memloc.summary.centres import centre_row
@@ -136,6 +137,10 @@ class Centroids:
         """
         from memloc.figures.single import places
 
+        if source not in set(self.table["source"]):
+            raise MemlocError(
+                f"source {source!r}: there are {listed(self.table['source'].unique())}"
+            )
         return places(axes, self.table, source)
 
     def __repr__(self) -> str:
