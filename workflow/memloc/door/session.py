@@ -30,6 +30,7 @@ from memloc.study.admission import REFUSED
 Model: TypeAlias = PreTrainedModel | Weights
 MEMORISED = "theta_M2"
 MAX_LENGTH = 512  # tokens, as in the paper (Appendix D)
+STATE_TOKENS = 4096  # padded tokens a batch where nothing is kept for a backward pass
 PRECISIONS = ("float32", "bfloat16", "auto")
 
 

@@ -1,30 +1,22 @@
 """Windows of layers, modified in each way that memloc knows: functions for notebooks."""
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.admission.windows import own_layers
 from memloc.door.results import Windows
-from memloc.door.session import MEMORISED, Model, Session, opened, options_of
-from memloc.door.settings import RETRAINING, recipe_of
+from memloc.door.session import MEMORISED, STATE_TOKENS, Model, Session, opened, options_of
 from memloc.door.texts import Given
 from memloc.errors import MemlocError
 from memloc.localise.patch import Patcher
-from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
-from memloc.localise.retrain.retraining import Retraining
 from memloc.localise.rewind import POINTS, Rewinder
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import Sweep, choose_examples, window_errors
 from memloc.models.blocks import COMPONENTS, LAYER, keep_component
-from memloc.models.layers import find_layers
 from memloc.models.predict import memorised_examples, share_of
-from memloc.windows import all_windows, parse_windows
 
-BATCH_TOKENS = 4096
 CLEAN = ("all", "equal")
 Pair = Callable[[PreTrainedModel, PreTrainedModel], Sweep]
 
@@ -147,7 +139,7 @@ def _measure(
     if settings["clean_examples"] not in CLEAN:
         raise MemlocError(f"clean_examples {settings['clean_examples']!r}: choose from {CLEAN}")
     options = options_of(keywords)
-    tokens = options.batch_tokens or BATCH_TOKENS
+    tokens = options.batch_tokens or STATE_TOKENS
     needs = (settings["component"],) if "component" in settings else ()
     with opened(technique, models, tokenizer, given, options, needs) as session:
         train = session.corpus.train
@@ -166,71 +158,3 @@ def _memorised_before(session: Session) -> float:
     model, train = session.models[MEMORISED], session.corpus.train
     found = memorised_examples(model, train, session.pad_id, 64, session.record.precision)
     return share_of(found)
-
-
-def retrain(
-    memorised: Model,
-    pretrained: Model,
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Any,
-    labels: Any = None,
-    noisy: Any = None,
-    *,
-    windows: str | Sequence[tuple[int, int]] = "all",
-    recipe: Mapping[str, Any] | None = None,
-    validation: Any = None,
-    order_seed: int = 1,
-    seed: int = 0,
-    memory_mb: float | None = None,
-    **options: Any,
-) -> Windows:
-    """Layer retraining (section 3.1): is the noise forgotten when layers learn from clean texts?
-
-    Each window of layers is reset to `pretrained` (theta_P) and retrained on clean texts, while all
-    else stays frozen. As many clean texts as there are noisy ones are held out, drawn by `seed`;
-    errors are measured on these and on the noisy ones. All windows train side by side, in groups
-    that the device's memory holds, and a window's result doesn't depend on its companions.
-
-    - `windows`: "all", "from-3" (those that start at layer 3), "3-5" (one window), or a list of
-      (start, end) with layers from 1. Layer weights need all.
-    - `recipe`: what differs from config.yaml's `retraining`: `epochs` (5), `learning_rate` (3e-5),
-      `batch_size` (8), `warmup` (0.1), `weight_decay` (0.01), `clip_norm` (1.0), `train_head`.
-    - `order_seed`: order of texts and dropout. `memory_mb`: MB that may be used on a CPU.
-    - All else is as in `swap`.
-    """
-    chosen = recipe_of(RetrainingRecipe, RETRAINING, recipe, "retraining")
-    needs = ("retraining", *["retraining.train_head"] * chosen.train_head)
-    opts, given = options_of(options), Given(texts, labels, noisy, validation=validation)
-    models = {MEMORISED: memorised, "theta_P": pretrained}
-    with (
-        opened("retraining", models, tokenizer, given, opts, needs) as session,
-        tempfile.TemporaryDirectory() as scratch,
-    ):
-        wanted = _windows(windows, len(find_layers(session.models[MEMORISED])))
-        job = Retraining(
-            *session.pair,
-            session.corpus.train,
-            session.corpus.measured,
-            JobSettings(order_seed, session.pad_id, session.record.precision, memory_mb),
-            chosen,
-            seed,
-            scratch,
-            {},
-        )
-        result = job.run(wanted)
-        settings = {"recipe": asdict(chosen), "order_seed": order_seed, "seed": seed}
-        facts = session.facts(**settings, **result.facts)
-    share = result.facts["noisy_predicted_before"]
-    return Windows("retraining", result.table, facts, noisy_accuracy=share, kept=result.examples)
-
-
-def _windows(asked: str | Sequence[tuple[int, int]], n_layers: int) -> list[tuple[int, int]]:
-    if isinstance(asked, str):
-        return parse_windows(asked, n_layers)
-    found = sorted({(start, end) for start, end in asked})
-    if not found or not set(found) <= set(all_windows(n_layers)):
-        raise MemlocError(
-            f"windows {list(asked)}: expected pairs (start, end) with 1 <= start <= end <= "
-            f"{n_layers}, the model's number of layers"
-        )
-    return found
