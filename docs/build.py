@@ -6,6 +6,7 @@ python docs/build.py        # `make docs`
 import inspect
 import os
 import sys
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +69,11 @@ def _members(thing: Any) -> list[str]:
         return []
     found = []
     for name, member in vars(thing).items():
-        text = inspect.getdoc(member)
-        if name.startswith("_") or not text or isinstance(member, str | int | dict):
+        called = inspect.isfunction(member)
+        if name.startswith("_") or not (called or isinstance(member, property | cached_property)):
             continue
-        call = f"({_arguments(member)})" if inspect.isfunction(member) else ""
-        found.append(f"\n**`{name}{call.replace('(self, ', '(')}`**. {text}\n")
+        text, call = inspect.getdoc(member), f"({_arguments(member)})" if called else ""
+        found.append(f"\n**`{name}{call.replace('(self, ', '(')}`** {text}\n")
     return found
 
 

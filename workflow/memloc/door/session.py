@@ -49,7 +49,7 @@ class Options:
     - `precision`: "float32", "bfloat16" (autocast; weights stay float32), or "auto" (bfloat16 where
       the device gains by it).
     - `batch_tokens`: padded tokens per batch; changes speed and memory, not predictions.
-    - `exam`: True: the model sits memloc's whole admission exam first, a minute for a base model.
+    - `exam`: True: the model sits memloc's whole admission exam first (docs/own-models.md).
       False: only its quick parts, which are that layers are found, that the tokenizer suits the
       model, and that the model swapped with itself stays the same.
     """
