@@ -45,7 +45,7 @@ class Layers:
 
     @cached_property
     def centre(self) -> pd.Series:
-        """M-CoG (section 4.1, in layers) with what says how far to trust it, as in mcog.tsv.
+        """M-CoG (Figures 6 and 7, in layers) with what says how far to trust it, as in mcog.tsv.
 
         `ci_low` and `ci_high`: 95 % interval over noisy examples, nan where there is none;
         `leans`: lower, upper or open; `attainable_low` and `attainable_high`: how far it can move;
