@@ -27,9 +27,9 @@ Made from the docstrings by `make docs`. [bert.ipynb](bert.ipynb) shows these fu
 import memloc
 
 found = memloc.swap(memorised, original, tokenizer, texts, labels, noisy)
-found.mcog      # the memorisation centre of gravity, in layers
-found.windows   # a row per window of layers, found.examples one per noisy text
-found.plot()    # the matrix of windows
+found.mcog  # the memorisation centre of gravity, in layers
+found.windows  # a row per window of layers, found.examples one per noisy text
+found.plot()  # the matrix of windows
 ```
 
 The numbers are those of the workflow, by the same code. Layers are numbered from 1. What

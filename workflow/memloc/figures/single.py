@@ -18,9 +18,10 @@ Size = tuple[float, float]
 
 def drawn(axes: Axes | None, size: Size, draw: Callable[[Axes], None]) -> Axes:
     """Draw on an axis, or on that of a new figure of `size` inches; returns the axis."""
+    # Not in look(): with its first figure a notebook's backend sets what look() would take back.
+    figure = axes.figure if axes else plt.figure(figsize=size, layout="constrained")
     with look():
-        if axes is None:
-            axes = plt.subplots(figsize=size)[1]
+        axes = axes or figure.add_subplot()
         draw(axes)
     return axes
 
