@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_WAIT_POLICY ?= PASSIVE
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slurm soak sweep rot lint lock clean
+.PHONY: help setup demo test test-slurm soak sweep rot docs lint lock clean
 
 help:
 	@echo "make demo   set up and run the whole study small, on real data and a real model"
@@ -16,6 +16,7 @@ help:
 	@echo "make sweep  kill every kind of job before each change that it makes on the disk"
 	@echo "make rot    let one file of every kind decay, and see that jobs refuse it (SEED=0)"
 	@echo "make setup  set up $(VENV) from envs/requirements.lock"
+	@echo "make docs   write docs/api.md from the docstrings, and run the notebooks of docs/"
 	@echo "make lint   check style and types"
 	@echo "make lock   pin anew what envs/requirements.in brings along"
 	@echo "make clean  remove $(VENV)"
@@ -51,6 +52,9 @@ sweep: $(READY)
 
 rot: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/workflow:$(CURDIR)/workflow/scripts:$(CURDIR)/tests/workflow" python tests/chaos/rot.py --seed $(SEED)
+
+docs: $(READY)
+	$(BIN)/python docs/build.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

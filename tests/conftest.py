@@ -15,7 +15,7 @@ settings.register_profile("memloc", deadline=None)  # a busy machine is no fault
 settings.load_profile("memloc")
 
 
-SLOWEST_FIRST = ["chaos", "workflow", "slurm", "browser", "unit"]
+SLOWEST_FIRST = ["chaos", "workflow", "slurm", "notebooks", "browser", "unit"]
 
 
 def pytest_collection_modifyitems(items):

@@ -22,7 +22,7 @@ FLOORS = [
     ("explain", "generalise", "control"),
     ("summary",),
     ("figures",),
-    ("report",),
+    ("report", "door"),
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 HEAVY = ("torch", "transformers", "pandas", "matplotlib", "scipy", "datasets")
@@ -71,6 +71,17 @@ def test_packages_bring_nothing_along():
     """An __init__ that imports would make every part of a package load all of it."""
     texts = {path: path.read_text() for path in MEMLOC.rglob("__init__.py")}
     assert [str(path) for path, text in texts.items() if text and path.parent != MEMLOC] == []
+
+
+def test_the_root_loads_nothing_before_it_is_asked():
+    """memloc's own __init__ names the door's modules in texts alone, so every job can import it."""
+    assert list(imported(MEMLOC / "__init__.py")) == []
+    code = "import memloc, sys; print([m for m in sys.modules if 'memloc.' in m])"
+    said = subprocess.check_output(
+        [sys.executable, "-c", code],
+        cwd=MEMLOC.parent, text=True, env={"PYTHONPATH": "."},
+    )  # fmt: skip
+    assert said.strip() == "[]"
 
 
 @pytest.mark.parametrize("floor", ["study", "budget"])

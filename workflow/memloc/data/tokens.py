@@ -68,10 +68,18 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
             f"{folder}: there is no tokenizer ({', '.join(TOKENIZER_FILES)}); save the model's "
             "tokenizer into the folder with save_pretrained"
         )
+    return padding_right(tokenizer, str(folder))
+
+
+def padding_right(tokenizer: PreTrainedTokenizerBase, where: str) -> PreTrainedTokenizerBase:
+    """The tokenizer, changed so that it pads on the right with its pad token, else its eos token.
+
+    Raises MemlocError where it has neither; `where` names it.
+    """
     tokenizer.padding_side = "right"
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token_id is None:
-            raise MemlocError(f"{folder}: the tokenizer has neither a pad nor an eos token")
+            raise MemlocError(f"{where}: the tokenizer has neither a pad nor an eos token")
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
@@ -245,16 +253,35 @@ def load_examples(
             f"{path}: {column} {unknown[0]!r} is not among the task's {list(class_names)}"
         )
     texts = frame[text_names(frame)]
-    rows = list(texts.itertuples(index=False, name=None))
-    ids, n_cut = encode_texts(tokenizer, rows, separator, max_length)
-    _refuse_unreadable(path, ids, frame["index"].tolist(), tokenizer)
-    return Examples(
-        ids=ids,
-        labels=torch.tensor(frame[column].map(class_ids).to_numpy(dtype="int64", copy=True)),
-        noisy=torch.tensor(frame["noisy"].to_numpy(dtype=bool, copy=True)),
-        index=torch.tensor(frame["index"].to_numpy(dtype="int64", copy=True)),
-        n_cut=n_cut,
+    return tokenised(
+        list(texts.itertuples(index=False, name=None)),
+        torch.tensor(frame[column].map(class_ids).to_numpy(dtype="int64", copy=True)),
+        torch.tensor(frame["noisy"].to_numpy(dtype=bool, copy=True)),
+        torch.tensor(frame["index"].to_numpy(dtype="int64", copy=True)),
+        tokenizer,
+        separator,
+        max_length,
+        path,
     )
+
+
+def tokenised(
+    rows: Sequence[Sequence[str]],
+    labels: torch.Tensor,
+    noisy: torch.Tensor,
+    index: torch.Tensor,
+    tokenizer: PreTrainedTokenizerBase,
+    separator: str | None,
+    max_length: int,
+    where: str | Path,
+) -> Examples:
+    """Examples of rows of texts, with their class ids, marks and numbers: (n,) each.
+
+    Raises MemlocError, which says `where`, for a row that the model can't read.
+    """
+    ids, n_cut = encode_texts(tokenizer, rows, separator, max_length)
+    _refuse_unreadable(where, ids, index.tolist(), tokenizer)
+    return Examples(ids, labels, noisy, index, n_cut)
 
 
 def _refuse_unreadable(

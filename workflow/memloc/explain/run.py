@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from transformers import PreTrainedModel
 
 from memloc.data.examples import UNKNOWN, Reading, noisy_training, original_labels
 from memloc.data.tokens import Examples
@@ -13,6 +14,7 @@ from memloc.explain.centroid_events import COLUMNS as EVENT_COLUMNS
 from memloc.explain.centroid_events import CROSSING, LEAST, centroid_events
 from memloc.explain.centroids import COLUMNS, Classes, centroid_table, is_pooled
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
+from memloc.models.last_state import BEFORE
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible, load_finetuned, on_device
 from memloc.models.pooled_states import room_for_states
@@ -20,6 +22,35 @@ from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
+
+
+def project(
+    memorised: PreTrainedModel,
+    original: PreTrainedModel,
+    train: Examples,
+    classes: Classes,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+    last_state: str = BEFORE,
+) -> tuple[pd.DataFrame, bool]:
+    """Training examples between all pairs of classes, layer by layer: a frame with COLUMNS.
+
+    Of theta_M2 as trained, and with the bottom and the top half of its layers taken from theta_O.
+    Beside it whether the state after layer L was read behind a norm, as `last_state` may ask.
+    """
+    check_compatible(memorised, original, "centroid analysis")
+    n_layers, width = len(find_layers(memorised)), memorised.config.hidden_size
+    choices = half_choices(n_layers)
+    with room_for_states(len(choices) * n_layers, len(train), width, "float32") as room:
+        states = room.view(len(choices), n_layers, len(train), width)
+        mixer = Mixer(memorised, original, choices, last_state)
+        mixed_states(mixer, train, pad_id, batch_tokens, precision, states)
+        tables = [
+            centroid_table(source, part.numpy(), classes)
+            for source, part in zip(choices, states, strict=True)
+        ]
+    return pd.concat(tables, ignore_index=True), mixer.normed
 
 
 def run(
@@ -41,22 +72,16 @@ def run(
     model, theirs = (
         on_device(load_finetuned(inputs[name]), record.device) for name in ("theta_M2", "theta_O")
     )
-    check_compatible(model, theirs, "centroid analysis")
-    n_layers, width = len(find_layers(model)), model.config.hidden_size
-    choices = half_choices(n_layers)
-    with room_for_states(len(choices) * n_layers, len(train), width, "float32") as room:
-        states = room.view(len(choices), n_layers, len(train), width)
-        mixer = Mixer(model, theirs, choices, settings["last_state"])
-        normed = mixer.normed
-        mixed_states(mixer, train, pad_id, batch_tokens, record.precision, states)
-        del mixer, model, theirs
-        found = pd.concat(
-            [
-                centroid_table(source, part.numpy(), classes)
-                for source, part in zip(choices, states, strict=True)
-            ],
-            ignore_index=True,
-        )
+    found, normed = project(
+        model,
+        theirs,
+        train,
+        classes,
+        pad_id,
+        batch_tokens,
+        record.precision,
+        settings["last_state"],
+    )
     happened = centroid_events(found)
     write_tsv(happened, outputs["events"], EVENT_COLUMNS)
     write_tsv(found, outputs["table"], COLUMNS)
@@ -66,7 +91,7 @@ def run(
         batch_tokens=batch_tokens,
         layers_of_theta_O={
             name: [layer for layer, theirs in enumerate(choice, start=1) if theirs]
-            for name, choice in choices.items()
+            for name, choice in half_choices(len(find_layers(model))).items()
         },
         last_state_after_a_norm=normed,
         noisy_without_original_label=unplaced,

@@ -55,16 +55,12 @@ def centroid_curves(
         figure.set_size_inches(width * len(SOURCES) + 0.6, 3.0)
         for axes, source in zip(grid[0], SOURCES, strict=True):
             part = chosen[chosen["source"] == source].sort_values("layer")
-            for group, (grey, line) in GREYS.items():
-                _band(axes, part, group, grey, ls=line, alpha=0.18)
             of = lines[lines.index.get_level_values("source") == source]
             if len(of) > 2:
                 for _, row in of.iterrows():
                     axes.plot(row.index, row, color=style.colour, lw=0.5, alpha=0.35)
-            _band(axes, part, "noisy", style.colour, marker=style.marker, alpha=0.25)
-            axes.axhline(0.5, color="#555555", lw=0.6)
+            places_of_groups(axes, part, style.colour, style.marker)
             axes.set_ylim(*_limits(chosen))
-            layer_ticks(axes.xaxis, n_layers)
             axes.set_xlabel("layer")
             axes.set_title(
                 f"{TITLES[source]}\n{_in_words(events, task, model, source)}", fontsize=7
@@ -79,6 +75,17 @@ def centroid_curves(
         figure.legend(handles=[*handles, handle(**noisy)], loc="outside lower center", ncols=3)
         figure.suptitle(f"{style.label} · {label_of(models, model)}", fontsize=9)
     return figure
+
+
+def places_of_groups(axes: Axes, part: pd.DataFrame, colour: str, marker: Any) -> None:
+    """Draw where clean and noisy examples lie at each layer, of one source of `curves`."""
+    for group, (grey, line) in GREYS.items():
+        _band(axes, part, group, grey, alpha=0.18, ls=line, label=CLEAN[group])
+    noisy = "noisy, from b to a"
+    _band(axes, part, "noisy", colour, alpha=0.25, marker=marker, label=noisy)
+    axes.axhline(0.5, color="#555555", lw=0.6)
+    axes.set_ylim(*_limits(part))
+    layer_ticks(axes.xaxis, int(part["layer"].max()))
 
 
 def _of(frame: pd.DataFrame, task: str, model: str) -> pd.DataFrame:

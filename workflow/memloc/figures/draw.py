@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from memloc.figures.style import Entries, save
+from memloc.figures.style import Entries, for_files, save
 from memloc.store.tables import read_tsv
 
 
@@ -63,6 +63,7 @@ def draw(
 
     drawer: "module:function" of memloc, a function from Given to a Figure; see Given for the rest.
     """
+    for_files()
     module, _, function = drawer.partition(":")
     figure_of = getattr(import_module(f"memloc.{module}"), function)
     save(figure_of(Given(tables, tasks, models, dict(chosen or {}), runs)), outputs)

@@ -56,33 +56,47 @@ def matrix(tables: Sequence[pd.DataFrame], task: str, model: str, technique: str
     `tables` are the seeds' window tables, the other arguments labels. Shows normalised errors, or
     raw ones (and says so) when no seed's normalisation is defined.
     """
-    values, n_seeds = mean_matrix(tables)
-    scale = "normalised"
-    if not n_seeds:
-        (values, n_seeds), scale = mean_matrix(tables, "noisy_error"), "not normalised"
+    values, n_seeds, scale = shown_matrix(tables)
     n_layers = len(values)
     clean = np.mean([table["clean_error"].mean() for table in tables])
     side = max(2.6, 0.3 * min(n_layers, 20))
     with look():
         figure, axes = plt.subplots(figsize=(side + 1.3, side + 0.7))
-        annotate = n_layers <= ANNOTATED
-        sns.heatmap(
-            values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", square=True, linewidths=0.4,
-            annot=np.vectorize(short)(values) if annotate else False, fmt="",
-            annot_kws={"size": 6},
-            cbar_kws={"label": f"memorisation error ({scale})", "shrink": 0.8},
-        )  # fmt: skip
-        layer_ticks(axes.xaxis, n_layers, first=0.5)
-        layer_ticks(axes.yaxis, n_layers, first=0.5)
-        axes.tick_params(axis="both", rotation=0)
-        axes.tick_params(length=0)
-        axes.set_xlabel("layer")
-        axes.set_ylabel("consecutive layers modified")
+        heat(axes, values, scale)
         seeds = "1 seed" if n_seeds == 1 else f"mean of {n_seeds} seeds"
         axes.set_title(
             f"{task} · {model} · {technique}\n{seeds}; mean clean error {clean:.1%}", fontsize=8
         )
     return figure
+
+
+def shown_matrix(tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, int, str]:
+    """The seeds' mean matrix, on how many seeds it rests, and its scale in words.
+
+    Raw errors take the place of normalised ones where no seed's are defined.
+    """
+    values, n_seeds = mean_matrix(tables)
+    return (values, n_seeds, "normalised") if n_seeds else (
+        *mean_matrix(tables, "noisy_error"), "not normalised"
+    )  # fmt: skip
+
+
+def heat(axes: Axes, values: np.ndarray, scale: str) -> None:
+    """Draw a matrix of errors (L, L) on an axis; `scale` says whether they are normalised."""
+    n_layers = len(values)
+    annotate = n_layers <= ANNOTATED
+    sns.heatmap(
+        values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", square=True, linewidths=0.4,
+        annot=np.vectorize(short)(values) if annotate else False, fmt="",
+        annot_kws={"size": 6},
+        cbar_kws={"label": f"memorisation error ({scale})", "shrink": 0.8},
+    )  # fmt: skip
+    layer_ticks(axes.xaxis, n_layers, first=0.5)
+    layer_ticks(axes.yaxis, n_layers, first=0.5)
+    axes.tick_params(axis="both", rotation=0)
+    axes.tick_params(length=0)
+    axes.set_xlabel("layer")
+    axes.set_ylabel("consecutive layers modified")
 
 
 def layer_curves(

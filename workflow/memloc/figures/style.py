@@ -23,10 +23,6 @@ from memloc.figures.fonts import OWN, fit_fonts
 from memloc.store.files import atomic
 from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
 
-matplotlib.use("Agg")  # jobs draw to files, with or without a display
-# Labels are the user's, and a $ in them is a $. Not in look(): ticks are made when a file is saved.
-matplotlib.rcParams["text.parse_math"] = False
-
 # tasks: name -> {category, label}; models: name -> {label}; both in the order they are shown in
 Entries = Mapping[str, Mapping[str, Any]]
 # category: heading and shades (each at least 3:1 against white)
@@ -117,6 +113,15 @@ def model_lines(models: Sequence[str]) -> dict[str, Any]:
 def technique_mark(name: str) -> tuple[str, str, Any]:
     """(colour, marker, line) of a technique where techniques are compared within a task."""
     return TECHNIQUES[name].mark if name in TECHNIQUES else FALLBACK_MARK
+
+
+def for_files() -> None:
+    """Have this process draw to files, with or without a display, and take a $ in labels for a $.
+
+    For jobs, not for notebooks. Not in look(): ticks are made when a figure is saved.
+    """
+    matplotlib.use("Agg")
+    matplotlib.rcParams["text.parse_math"] = False
 
 
 def look() -> AbstractContextManager[None]:

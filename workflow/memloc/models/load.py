@@ -124,15 +124,25 @@ def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedM
 
 
 def _prepare(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
+    try:
+        pad_id = load_tokenizer(folder).pad_token_id if has_tokenizer(folder) else None
+        return ready(model, pad_id)
+    except MemlocError as error:
+        raise MemlocError(f"{folder}: {error}") from None
+
+
+def ready(model: PreTrainedModel, pad_id: int | None) -> PreTrainedModel:
+    """The model, changed to what all stages take for granted; its weights stay as they are.
+
+    It is in evaluation mode, keeps no cache, runs every layer once, and pads with `pad_id` (None:
+    its tokenizer isn't known). Raises MemlocError where its layers can't be found.
+    """
     model.config.use_cache = False  # decoders would grow keys from call to call
     model.config.return_dict = True
     model.activation_checkpointing_disable()  # it runs layers twice
-    try:
-        find_layers(model)
-        if has_tokenizer(folder):
-            agree_on_padding(model, load_tokenizer(folder).pad_token_id)
-    except MemlocError as error:
-        raise MemlocError(f"{folder}: {error}") from None
+    find_layers(model)
+    if pad_id is not None:
+        agree_on_padding(model, pad_id)
     model.eval()
     # BigBird settles on full or sparse attention by its first input: the same one in all jobs.
     with torch.no_grad():

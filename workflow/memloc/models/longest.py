@@ -1,6 +1,6 @@
 """The longest input that a model reads, measured where a forward pass of that length is cheap."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -53,6 +53,21 @@ def longest_input(model: PreTrainedModel) -> int | None:
         middle = (works + fails) // 2
         works, fails = (middle, fails) if _reads(model, middle) else (works, middle)
     return works
+
+
+def refuse_longer(
+    model: PreTrainedModel, ids: Iterable[Sequence[int]], max_length: int, setting: str
+) -> None:
+    """Raise MemlocError where an input is longer than the model, on the CPU, can read.
+
+    ids: token ids of all inputs, which the `setting` of that name has cut at max_length tokens.
+    """
+    longest, limit = max(map(len, ids), default=0), longest_input(model)
+    if limit is not None and longest > limit:
+        raise MemlocError(
+            f"{setting} {max_length}: an input has {longest} tokens, but the model reads at "
+            f"most {limit}; lower {setting} to {limit}"
+        )
 
 
 def _declared(model: PreTrainedModel) -> int | None:

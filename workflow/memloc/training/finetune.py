@@ -11,11 +11,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
-from memloc.errors import MemlocError
 from memloc.machine.device import pick_device
 from memloc.models.layers import freeze_all_but_head, freeze_embeddings
 from memloc.models.load import checkpoint_digest, load_pretrained, on_device, weights_hash
-from memloc.models.longest import longest_input
+from memloc.models.longest import refuse_longer
 from memloc.models.run_record import RunRecord
 from memloc.store.files import atomic, require_space, write_json
 from memloc.store.provenance import provenance, sha256, versions, write_provenance
@@ -161,13 +160,8 @@ def read_corpus(
 
 def check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> None:
     """Raise MemlocError where an input is longer than the model, on the CPU, can read."""
-    longest = max(len(ids) for part in (corpus.train, corpus.validation) for ids in part.ids)
-    limit = longest_input(model)
-    if limit is not None and longest > limit:
-        raise MemlocError(
-            f"data.max_length {max_length}: an input has {longest} tokens, but the model reads at "
-            f"most {limit}; lower data.max_length to {limit}"
-        )
+    ids = [*corpus.train.ids, *corpus.validation.ids]
+    refuse_longer(model, ids, max_length, "data.max_length")
 
 
 def require_room(run: FineTuning, places: RunFiles) -> None:

@@ -1,13 +1,19 @@
 """Probing from checkpoints on disk to a table on disk."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+import torch
+from transformers import PreTrainedModel
+
 from memloc.data.examples import Reading, noisy_training, original_labels
+from memloc.data.tokens import Examples
 from memloc.localise.probes.classifiers import ProbeRecipe
-from memloc.localise.probes.probing import Place, Probing, probe_targets
+from memloc.localise.probes.probing import Place, Probing, Targets, probe_targets
 from memloc.localise.probes.weights import COLUMNS, THETA_F, THETA_M2, probe_weights
+from memloc.models.last_state import BEFORE
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible, load_finetuned, on_device
 from memloc.models.pooled_states import pooled_states, room_for_states
@@ -15,6 +21,42 @@ from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
+
+
+def probe_layers(
+    memorised: PreTrainedModel,
+    frozen: PreTrainedModel,
+    train: Examples,
+    targets: Targets,
+    pad_id: int,
+    batch_tokens: int,
+    precision: str,
+    recipe: ProbeRecipe,
+    seeds: Sequence[int],
+    kept_as: str,
+    device: torch.device,
+    last_state: str = BEFORE,
+) -> pd.DataFrame:
+    """Probes of every layer of theta_M2, and of layer 1 of theta_F: a frame with COLUMNS.
+
+    kept_as: the type that hidden states are kept in; last_state: on which side of the final norm
+    the state after layer L is read. Both models are on the CPU afterwards, since
+    probes have the device to themselves.
+    """
+    probing = Probing(targets, seeds, recipe, device)
+    check_compatible(memorised, frozen, "probing")
+    n_layers, size = len(find_layers(memorised)), (len(train), memorised.config.hidden_size)
+    with (
+        room_for_states(n_layers + 1, *size, kept_as) as ours,
+        room_for_states(2, *size, kept_as) as theirs,
+    ):
+        for source, room in ((memorised, ours), (frozen, theirs)):
+            on_device(source, device)
+            pooled_states(source, train, pad_id, batch_tokens, precision, room, last_state)
+            on_device(source, "cpu")
+        del memorised, frozen, source
+        places = [Place(THETA_M2, layer, ours[layer]) for layer in range(n_layers + 1)]
+        return probing.run([*places, Place(THETA_F, 1, theirs[1])])
 
 
 def run(
@@ -34,24 +76,20 @@ def run(
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
     original = original_labels(inputs["data"], train.index, reading.class_names)
     targets = probe_targets(train, original, len(reading.class_names))
-    recipe = ProbeRecipe(**settings["recipe"])
-    probing = Probing(targets, settings["seeds"], recipe, record.device)
-    model, baseline = load_finetuned(inputs["theta_M2"]), load_finetuned(inputs["theta_F"])
-    check_compatible(model, baseline, "probing")
-    n_layers, size = len(find_layers(model)), (len(train), model.config.hidden_size)
-    with (
-        room_for_states(n_layers + 1, *size, settings["states"]) as ours,
-        room_for_states(2, *size, settings["states"]) as theirs,
-    ):
-        for source, room in ((model, ours), (baseline, theirs)):
-            on_device(source, record.device)
-            fill = source, train, pad_id, batch_tokens, record.precision, room
-            pooled_states(*fill, settings["last_state"])
-            on_device(source, "cpu")  # probes have the device to themselves
-        logger.info("hidden states of %d examples read in %.1f s", len(train), record.seconds)
-        del model, baseline, source
-        places = [Place(THETA_M2, layer, ours[layer]) for layer in range(n_layers + 1)]
-        frame = probing.run([*places, Place(THETA_F, 1, theirs[1])])
+    frame = probe_layers(
+        load_finetuned(inputs["theta_M2"]),
+        load_finetuned(inputs["theta_F"]),
+        train,
+        targets,
+        pad_id,
+        batch_tokens,
+        record.precision,
+        ProbeRecipe(**settings["recipe"]),
+        settings["seeds"],
+        settings["states"],
+        record.device,
+        settings["last_state"],
+    )
     write_tsv(frame, outputs["table"], COLUMNS)
     chosen = {key: value for key, value in settings.items() if key != "seeds"}
     seeds = {"probe_seeds": settings["seeds"]}

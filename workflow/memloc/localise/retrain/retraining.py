@@ -28,7 +28,7 @@ from memloc.localise.retrain.store import Store
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.sweep import per_example, window_table
 from memloc.machine.device import autocast
-from memloc.machine.memory import is_out_of_memory, release, reuse_memory
+from memloc.machine.memory import is_out_of_memory, release
 from memloc.models.layers import find_layers, layer_parameter_count
 from memloc.models.load import check_compatible
 from memloc.models.predict import memorised_share
@@ -102,7 +102,6 @@ class Retraining:
                 "device": memorised.device.type,
             },
         )
-        reuse_memory()
 
     def run(
         self, windows: Sequence[Window], after_epoch: Callable[[int], None] = lambda epoch: None

@@ -8,6 +8,7 @@ from pathlib import Path
 from memloc.data.examples import Reading, noisy_training, with_heldout
 from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
+from memloc.machine.memory import reuse_memory
 from memloc.models.layers import find_layers
 from memloc.models.load import (
     checkpoint_digest,
@@ -41,6 +42,7 @@ def retrain_checkpoints(
     code: str,
 ) -> None:
     """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables."""
+    reuse_memory()
     record = RunRecord(precision, [memorised, pretrained])
     model = load_finetuned(memorised)
     chosen = parse_windows(windows, len(find_layers(model)))

@@ -1,5 +1,6 @@
 """Weight changes of layers, from checkpoints on disk to a table on disk."""
 
+import itertools
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -51,6 +52,14 @@ def _norms(ours: torch.nn.Module, theirs: torch.nn.Module) -> tuple[float, float
     return distance**0.5, norm**0.5
 
 
+def weight_changes(
+    memorised: PreTrainedModel, references: Mapping[str, PreTrainedModel]
+) -> pd.DataFrame:
+    """How far theta_M2's layers are from those of each of `references`: a frame with COLUMNS."""
+    rows = [layer_changes(memorised, model, name) for name, model in references.items()]
+    return pd.DataFrame(itertools.chain(*rows))
+
+
 def run(
     inputs: Mapping[str, str],
     outputs: Mapping[str, str],
@@ -65,10 +74,9 @@ def run(
     record = RunRecord("float32", device=torch.device("cpu"))
     reading = Reading(**settings["reading"])
     model = load_finetuned(inputs["theta_M2"])
-    rows = layer_changes(model, load_finetuned(inputs["theta_O"]), ORIGINAL)
     pretrained = load_pretrained(inputs["theta_P"], reading.class_names, 0)
-    rows += layer_changes(model, pretrained, PRETRAINED)
-    frame = pd.DataFrame(rows)
+    references = {ORIGINAL: load_finetuned(inputs["theta_O"]), PRETRAINED: pretrained}
+    frame = weight_changes(model, references)
     write_tsv(frame, outputs["table"], COLUMNS)
     record.write(outputs["table"], **settings)
     for name, part in frame.groupby("reference", sort=False):
