@@ -37,6 +37,7 @@ os.environ.update(
 # job three times.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import journal
 import planning
 import targets as targets_of_command
 from leftovers import leftover_jobs, leftover_refusal
@@ -146,3 +147,4 @@ planning.watch(
     check=readable(partial(check_results, PART, PLACES.results, PLACES.resources)),
     text=COSTS.report,
 )
+journal.watch(COSTS)

@@ -6,7 +6,7 @@ A dry run of any target ends with the budget of what it plans. A run that plans 
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
@@ -20,6 +20,7 @@ from memloc.budget.rates import CPU, is_cpu
 from memloc.budget.sizes import Sizes
 from memloc.budget.text import budget_text
 from memloc.machine.gpus import chosen_gpus, cpu_refusal
+from memloc.study.sources import is_local
 from memloc.study.study import Study
 from part import Part
 from readable import readable
@@ -36,7 +37,18 @@ class Predictions:
         self.part, self.workflow = part, part.workflow
         self.study, self.config = study, study.config
         places = study.places
-        self.sizes = Sizes(study.config, study.tasks, places.results, places.resources)
+        self.in_files = cache(self._in_files)
+        self.sizes = Sizes(
+            study.config, study.tasks, places.results, places.resources, self.in_files
+        )
+
+    def _in_files(self, task: str) -> dict[str, Any] | None:
+        """What a task's files on this machine hold; only drivers read them."""
+        if not (is_local(self.study.tasks[task]) and planning.is_driver(self.workflow)):
+            return None
+        from memloc.data.counted import count  # its import takes a second that other plans can save
+
+        return count(self.study.tasks[task])
 
     @cached_property
     def model(self) -> CostModel:
@@ -142,6 +154,7 @@ class Predictions:
             config={key: value for key, value in self.config.items() if key not in ELSEWHERE},
             tasks={
                 name: {key: task[key] for key in described if key in task}
+                | {"in_files": self.in_files(name)}
                 for name, task in tasks.items()
             },
             folders={
