@@ -53,7 +53,8 @@ class Journal(logging.Handler):
 
     def _begin(self) -> None:
         try:
-            self.file = Path(journal.PLACE).open("w", encoding="utf-8", buffering=1)
+            place = Path(journal.PLACE)
+            self.file = place.open("w", encoding="utf-8", buffering=1)
         except OSError as error:
             logger.warning(f"memloc status will know nothing of this run: {error}")
         for line in journal.lines(self._run()):

@@ -148,7 +148,8 @@ class Predictions:
     def whole_study(self) -> dict[str, Any]:
         """What the budget of the whole study hangs on, as keywords of `write_budget`."""
         described = ("base", "labels", "split", "expected")
-        tasks = {name: self.study.tasks[name] for name in self._budgeted_tasks()}
+        names = self.study.fetched_tasks(planning.targets(self.part))
+        tasks = {name: self.study.tasks[name] for name in names}
         return dict(
             plan=planning.plain(planning.whole_plan(self.part, self.study.whole())),
             config={key: value for key, value in self.config.items() if key not in ELSEWHERE},
@@ -165,10 +166,3 @@ class Predictions:
             gpus=self.config["budget"]["gpus"],
             device=self.config["budget"]["device"],
         )
-
-    def _budgeted_tasks(self) -> list[str]:
-        """The study's tasks, and those that the control setup adds."""
-        study, names = self.study, [*self.study.task_names]
-        if "control" in [*study.stages, *study.requested(planning.targets(self.part))]:
-            names += [self.config["control"]["auxiliary"], *study.control.tasks()]
-        return list(dict.fromkeys(names))
