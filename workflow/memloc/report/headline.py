@@ -43,7 +43,7 @@ def headline(content: Content) -> dict[str, list[str]]:
 
 
 def where(content: Content) -> str:
-    """Which way memorisation leans, task by task, and how that was decided; empty without M-CoGs."""
+    """Which way memorisation leans by task, and how that was decided; empty without M-CoGs."""
     said = side(content)
     return f"{said} {_decided(judged(content.read('mcog')))}." if said else ""
 
