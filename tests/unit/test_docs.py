@@ -85,9 +85,8 @@ def test_the_readme_is_short():
 # --- commands --------------------------------------------------------------------------------
 
 
-COMMAND = re.compile(
-    r"(?:until )?(?:[A-Z_]+=\S* )*((snakemake|make|python3?|pip|memloc) [^;…]*)(?:;.*)?"
-)
+PROGRAMS = "snakemake|make|python3?|pip|memloc"
+COMMAND = re.compile(rf"(?:until )?(?:[A-Z_]+=\S* )*(({PROGRAMS}) [^;…]*)(?:;.*)?")
 
 
 def commands():
