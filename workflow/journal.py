@@ -93,15 +93,15 @@ class Journal(logging.Handler):
         """What limits how many jobs run at once, and how many that are."""
         resources = self.workflow.resource_settings
         if not planning.is_local(self.workflow):
-            return "jobs", resources.nodes or 1
+            return "job", resources.nodes or 1
         if gpus := len(chosen_gpus(self.parts[0].config["devices"]["gpus"])):
-            return "GPUs", planning.gpu_jobs_at_once(self.workflow) or gpus
-        return "cores", resources.cores or 1
+            return "GPU", planning.gpu_jobs_at_once(self.workflow) or gpus
+        return "core", resources.cores or 1
 
     def _holds(self, unit: str, room: int, gpus: int, threads: int) -> int:
-        if unit == "jobs":
+        if unit == "job":
             return 1
-        if unit == "GPUs":
+        if unit == "GPU":
             return gpus
         # --resources gpu=N lets N jobs of a processor's run that would like a GPU
         at_once = planning.gpu_jobs_at_once(self.workflow) if gpus else None

@@ -21,7 +21,7 @@ def job(number, stage="train_original", seconds=600.0, needs=(), holds=1, measur
     return Planned(number, name, stage, "bert", seconds, off, measured, tuple(needs), holds)
 
 
-def write(folder, jobs, events=(), driver=None, unit="cores", room=2):
+def write(folder, jobs, events=(), driver=None, unit="core", room=2):
     """A journal of jobs and of (seconds since the beginning, state, job)."""
     run = Run(driver or Driver.this(), "CPU", unit, room, BEGUN, {j.id: j for j in jobs})
     lines = [*journal.lines(run), *(journal.event(s, BEGUN + at, n) for at, s, n in events)]
@@ -124,7 +124,7 @@ def test_a_driver_of_another_machine_cannot_be_seen(tmp_path):
 
 
 def test_a_queue_is_not_promised_to_be_short(tmp_path):
-    said = status_text(write(tmp_path, [job(1)], unit="jobs", room=100), BEGUN)
+    said = status_text(write(tmp_path, [job(1)], unit="job", room=100), BEGUN)
     assert "queue isn't known" in said and "100 jobs" in said
 
 

@@ -48,7 +48,7 @@ class Planned:
 class Run:
     """A run: who drives it, how many jobs' worth of `unit` it keeps busy at once, and its jobs.
 
-    unit: "cores", "GPUs" or, on a cluster, "jobs"; ended: when its driver said so.
+    unit: "core", "GPU" or, on a cluster, "job"; ended: when its driver said so.
     """
 
     driver: Driver

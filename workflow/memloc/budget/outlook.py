@@ -1,5 +1,6 @@
 """How far a run is and what is left of it, its expectations corrected by what its jobs took."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from memloc.budget.journal import DONE, FAILED, RUNNING, WAITING, Planned, Run
@@ -29,15 +30,18 @@ class Outlook:
             if job.state == DONE and job.took > 0
         ]
         self.calibration = Calibration(done, run.device, on_device)
+        self.alike = Counter(job.stage for job in run.jobs.values() if job.state != DONE)
         self.expected = {job.id: self._expected(job) for job in run.jobs.values()}
         self.blocked = self._blocked()
 
     def _expected(self, job: Planned) -> Expected:
         """This run's rates for the stage; else earlier runs', else this run's for other stages."""
         factor = self.calibration.factor(job.stage, job.model)
-        own = factor.basis == MEASURED
-        if factor.n and (own or not job.measured):
-            return Expected(job.seconds * factor.value, max(factor.interval(1), 1.0), own)
+        seconds = job.seconds * factor.value
+        if factor.basis == MEASURED:
+            return Expected(seconds, factor.interval(self.alike[job.stage] or 1), True)
+        if factor.n and not job.measured:
+            return Expected(seconds, min(factor.interval(1), job.off), False)
         return Expected(job.seconds, job.off, job.measured)
 
     def _blocked(self) -> set[int]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from memloc.budget.budget import HOUR
 from memloc.budget.journal import DONE, FAILED, RUNNING, WAITING, Planned, Run, read
 from memloc.budget.outlook import Outlook
-from memloc.budget.words import align, in_hours, lasting, number_of
+from memloc.budget.words import align, in_hours, moment, number_of
 
 SHOWN = 12  # running or failed jobs that are named
 
@@ -95,12 +95,13 @@ def _time_left(outlook: Outlook) -> Iterator[str]:
     if not outlook.left:
         return
     run = outlook.run
-    expected, least, most = (lasting(seconds / HOUR) for seconds in outlook.time_left())
+    expected, least, most = map(moment, outlook.time_left())
     yield (
-        f"time left: about {expected} ({least} to {most}), if {run.room:,} {run.unit} are kept busy"
+        f"time left: about {expected} ({least} to {most}), with {number_of(run.room, run.unit)} "
+        "kept busy"
     )
     yield f"rates: {_rates(outlook)}"
-    if run.unit == "jobs":
+    if run.unit == "job":
         yield "How long jobs wait in the cluster's queue isn't known, and not counted."
 
 
@@ -121,7 +122,7 @@ def _over(outlook: Outlook) -> Iterator[str]:
         )
     elif not outlook.left and not outlook.jobs(FAILED):
         took = (outlook.run.ended or outlook.now) - outlook.run.begun
-        yield f"All that was planned is done; it took {lasting(took / HOUR)}."
+        yield f"All that was planned is done; it took {moment(took)}."
 
 
 def _named(outlook: Outlook, live: bool) -> Iterator[str]:
@@ -135,8 +136,8 @@ def _named(outlook: Outlook, live: bool) -> Iterator[str]:
 
 
 def _so_far(outlook: Outlook, job: Planned) -> str:
-    expected = lasting(outlook.expected[job.id].seconds / HOUR)
-    return f"{lasting(outlook.elapsed(job) / HOUR)} of about {expected}"
+    expected = moment(outlook.expected[job.id].seconds)
+    return f"{moment(outlook.elapsed(job))} of about {expected}"
 
 
 def _some(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -42,6 +42,11 @@ def lasting(hours: float) -> str:
     return f"{max(1, round(60 * hours))} min"
 
 
+def moment(seconds: float) -> str:
+    """Seconds as a short span of time: "8 s", else as `lasting` says it."""
+    return f"{seconds:.0f} s" if seconds < 90 else lasting(seconds / 3600)
+
+
 def in_bytes(count: float) -> str:
     """Bytes in MB, GB or TB."""
     if count >= 1e12:
