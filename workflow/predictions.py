@@ -18,7 +18,7 @@ from memloc.budget.finished import finished_jobs
 from memloc.budget.model import CostModel, Job
 from memloc.budget.rates import CPU, is_cpu
 from memloc.budget.sizes import Sizes
-from memloc.budget.text import budget_text
+from memloc.budget.text import budget_text, total
 from memloc.machine.gpus import chosen_gpus, cpu_refusal
 from memloc.study.sources import is_local
 from memloc.study.study import Study
@@ -104,14 +104,15 @@ class Predictions:
         return budget_text(planned, self.config, self._over_budget(planned) or here or None)
 
     def refuse_to_run(self) -> None:
-        """Stop a run that plans more than it may."""
+        """Stop a run that plans more than it may; else say what it will cost."""
         if self.workflow.touch:
             return
-        limited = self.config["budget"]["max_gpu_hours"] is not None
-        reason = self._over_budget(self.planned()) if limited else None
-        reason = reason or self._without_gpu()
+        planned = self.planned()
+        reason = self._over_budget(planned) or self._without_gpu()
         if reason:
             raise WorkflowError(f"budget: {reason}")
+        if planned.jobs:
+            logger.info(f"{total(planned)}. memloc status, in another shell, says how far it is.")
 
     def _over_budget(self, planned: Budget) -> str | None:
         """Why the configuration refuses this plan's GPU-hours; None when it doesn't."""
