@@ -32,9 +32,7 @@ def write_fetched(
             *(row["source"], at),
         )
     whole = readable(sum(row["bytes"] for row in rows))
-    logger.info(
-        "%d data sets and models are here, %s: no later job needs a network", len(rows), whole
-    )
+    logger.info("%d tasks and models are here, %s: no later job needs a network", len(rows), whole)
     write_tsv(pd.DataFrame(rows), output, COLUMNS)
 
 
