@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memloc.budget.words import in_hours
-from memloc.report.headline import side
+from memloc.report.headline import NOTHING, side
 from memloc.report.parts import Content
 from memloc.store.tables import read_tsv
 
@@ -52,9 +52,10 @@ def cost(results: Path) -> Iterator[str]:
 def answer(results: Path) -> Iterator[str]:
     """Where the page is, and the answer in a sentence."""
     tables = {name: str(results / f"summary/{name}.tsv") for name in ("mcog", "layer_weights")}
-    found = Content("", tables, [], {}, {}, {}, "")
+    named = read_tsv(results / "tasks.tsv").drop_duplicates("task").set_index("task")
+    found = Content("", tables, [], {}, named[["label"]].to_dict("index"), {}, "")
     yield f"\nOpen {results / 'report.html'} in a browser."
-    yield f"\n{side(found) or 'No technique has found where the model memorises.'}"
+    yield f"\n{side(found) or NOTHING}"
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ DEPTH_WORDS = {
     POSITIVE: "The better a model generalises to a task, the deeper it memorises",
     NEGATIVE: "The better a model generalises to a task, the less deep it memorises",
 }
+NOTHING = "No technique has found where the model memorises."
 FEW_TOLD = 4  # up to so many tasks are named one by one
 
 

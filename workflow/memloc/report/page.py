@@ -17,7 +17,7 @@ import jinja2
 from markupsafe import Markup
 
 from memloc.figures.style import task_styles
-from memloc.report.headline import headline, side
+from memloc.report.headline import NOTHING, headline, side
 from memloc.report.marks import groups, marks
 from memloc.report.parts import Absent, Content, Part, Picture, Section
 from memloc.report.pictures import unplaced
@@ -160,4 +160,4 @@ def write_report(output: str | Path, **content: Any) -> None:
     html = render(whole)
     with atomic(output) as draft:
         draft.write_text(html, encoding="utf-8")
-    logger.info("%s %s", output, side(whole) or "shows no answer: nothing was found")
+    logger.info("%s: %s", output, side(whole) or NOTHING)
