@@ -10,7 +10,9 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 import planning
 from memloc.budget import journal
+from memloc.budget.finished import benchmark_seconds
 from memloc.budget.journal import Planned, Run
+from memloc.errors import MemlocError
 from memloc.machine.drivers import Driver
 from memloc.machine.gpus import chosen_gpus
 from predictions import Predictions
@@ -32,6 +34,7 @@ class Journal(logging.Handler):
         self.workflow = workflow
         self.parts: list[Predictions] = []
         self.file: IO[str] | None = None
+        self.benchmarks: dict[int, Path] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         """Begin once the plan stands, then note what becomes of each job."""
@@ -41,7 +44,9 @@ class Journal(logging.Handler):
             self._begin()
         elif self.file and event in EVENTS:
             attribute, state = EVENTS[event]
-            self._write(journal.event(state, time.time(), getattr(record, attribute)))
+            number = getattr(record, attribute)
+            took = self._took(number) if state == journal.DONE else None
+            self._write(journal.event(state, time.time(), number, took))
 
     def close(self) -> None:
         """Called when Snakemake stops logging, at its end."""
@@ -69,9 +74,18 @@ class Journal(logging.Handler):
             logger.warning(f"memloc status will know nothing from here on: {error}")
             self.file = None
 
+    def _took(self, number: int) -> float | None:
+        """Seconds of a finished job by its benchmark; None where none is to be seen from here."""
+        place = self.benchmarks.get(number)
+        try:
+            return benchmark_seconds(place) if place and place.exists() else None
+        except MemlocError:  # it is damaged, which the next plan tells
+            return None
+
     def _run(self) -> Run:
         unit, room = self._room()
         jobs = {}
+        self.benchmarks = planning.benchmarks(self.workflow)
         for part in self.parts:
             for number, job in planning.numbered_jobs(part.part):
                 found = part.model.estimate(job)
@@ -93,15 +107,15 @@ class Journal(logging.Handler):
         """What limits how many jobs run at once, and how many that are."""
         resources = self.workflow.resource_settings
         if not planning.is_local(self.workflow):
-            return "job", resources.nodes or 1
+            return journal.CLUSTER_JOB, resources.nodes or 1
         if gpus := len(chosen_gpus(self.parts[0].config["devices"]["gpus"])):
-            return "GPU", planning.gpu_jobs_at_once(self.workflow) or gpus
-        return "core", resources.cores or 1
+            return journal.GPU, planning.gpu_jobs_at_once(self.workflow) or gpus
+        return journal.CORE, resources.cores or 1
 
     def _holds(self, unit: str, room: int, gpus: int, threads: int) -> int:
-        if unit == "job":
+        if unit == journal.CLUSTER_JOB:
             return 1
-        if unit == "GPU":
+        if unit == journal.GPU:
             return gpus
         # --resources gpu=N lets N jobs of a processor's run that would like a GPU
         at_once = planning.gpu_jobs_at_once(self.workflow) if gpus else None

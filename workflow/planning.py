@@ -223,6 +223,12 @@ def numbered_jobs(part: Part) -> list[tuple[int, Job]]:
     ]
 
 
+def benchmarks(workflow: Any) -> dict[int, Path]:
+    """Snakemake's number of each planned job -> where the time that it takes will stand."""
+    planned = (job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.benchmark)
+    return {workflow.dag.jobid(job): Path(str(job.benchmark)) for job in planned}
+
+
 def _chosen(part: Part) -> list[Any]:
     # at the end of a dry run Snakemake takes all jobs as finished
     planned = part.workflow.dag.needrun_jobs(exclude_finished=False)

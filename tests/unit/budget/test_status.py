@@ -24,7 +24,8 @@ def job(number, stage="train_original", seconds=600.0, needs=(), holds=1, measur
 def write(folder, jobs, events=(), driver=None, unit="core", room=2):
     """A journal of jobs and of (seconds since the beginning, state, job)."""
     run = Run(driver or Driver.this(), "CPU", unit, room, BEGUN, {j.id: j for j in jobs})
-    lines = [*journal.lines(run), *(journal.event(s, BEGUN + at, n) for at, s, n in events)]
+    lines = [*journal.lines(run)]
+    lines += [journal.event(s, BEGUN + at, n, *took) for at, s, n, *took in events]
     place = folder / journal.PLACE
     place.parent.mkdir(exist_ok=True)
     place.write_text("".join(f"{line}\n" for line in lines))
@@ -123,9 +124,17 @@ def test_a_driver_of_another_machine_cannot_be_seen(tmp_path):
     assert "can't be seen" in said and "isn't known" in said and "time left" in said
 
 
-def test_a_queue_is_not_promised_to_be_short(tmp_path):
-    said = status_text(write(tmp_path, [job(1)], unit="job", room=100), BEGUN)
+def test_on_a_cluster_nothing_is_taken_from_the_time_since_a_job_was_handed_in(tmp_path):
+    """It may have queued. What a finished job took is what itself says, if it does."""
+    jobs = [job(1), job(2), job(3)]
+    events = [(0, RUNNING, n) for n in (1, 2, 3)] + [(5000, DONE, 1, 300.0), (5000, DONE, 2)]
+    run = write(tmp_path, jobs, events, unit="job", room=100)
+    now = outlook(run, 5000)
+    assert now.expected[3].seconds == pytest.approx(300) and now.work_left == pytest.approx(300)
+    assert now.work_done == pytest.approx(600)
+    said = status_text(run, BEGUN + 5000)
     assert "queue isn't known" in said and "100 jobs" in said
+    assert "handed in: queued or running" in said and "83 min" not in said
 
 
 def test_a_run_that_ended_says_when_and_what_was_left(tmp_path):

@@ -18,6 +18,7 @@ from memloc.store.files import reading
 PLACE = ".snakemake/memloc.journal"
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 ENDED = "ended"
+CORE, GPU, CLUSTER_JOB = "core", "GPU", "job"  # what a run keeps busy
 REMEDY = "It only tells how far a run is: delete it, and the next run writes a new one"
 
 
@@ -27,7 +28,8 @@ class Planned:
 
     seconds: expected; off: by which factor that may be wrong, either way; measured: whether it
     comes from jobs of its stage that ran on this device before; holds: of the run's `room`; state
-    and `at`: the last that is known of it, and when that was.
+    and `at`: the last that is known of it, and when that was (on a cluster, a job that was handed
+    in counts as running); took: seconds of a finished one, 0 where they aren't known.
     """
 
     id: int
@@ -59,6 +61,11 @@ class Run:
     jobs: dict[int, Planned] = field(default_factory=dict)
     ended: float | None = None
 
+    @property
+    def queues(self) -> bool:
+        """Whether jobs are handed to a cluster, where nobody here knows when they begin."""
+        return self.unit == CLUSTER_JOB
+
 
 def lines(run: Run) -> Iterable[str]:
     """A run's first lines."""
@@ -68,9 +75,9 @@ def lines(run: Run) -> Iterable[str]:
         yield json.dumps({"job": asdict(job)})
 
 
-def event(state: str, at: float, job: int | None = None) -> str:
-    """A later line: a job's new state, or the run's end."""
-    return json.dumps({"state": state, "at": at, "id": job})
+def event(state: str, at: float, job: int | None = None, took: float | None = None) -> str:
+    """A later line: a job's new state, or the run's end; took: its seconds, where it says so."""
+    return json.dumps({"state": state, "at": at, "id": job, "took": took})
 
 
 def read(folder: str | Path) -> Run:
@@ -96,10 +103,14 @@ def _told(entries: list[dict[str, Any]]) -> Run:
         elif entry["state"] == ENDED:
             run = replace(run, ended=entry["at"])
         elif entry["id"] in run.jobs:  # else it is no job of memloc
-            run.jobs[entry["id"]] = _changed(run.jobs[entry["id"]], entry["state"], entry["at"])
+            run.jobs[entry["id"]] = _changed(run, **entry)
     return run
 
 
-def _changed(job: Planned, state: str, at: float) -> Planned:
-    took = at - job.at if job.state == RUNNING and state != RUNNING else 0.0
+def _changed(run: Run, id: int, state: str, at: float, took: float | None) -> Planned:
+    """A job after an event; on a cluster its time since submission says nothing, for it queued."""
+    job = run.jobs[id]
+    if took is None:
+        began = job.state == RUNNING and state != RUNNING and not run.queues
+        took = at - job.at if began else 0.0
     return replace(job, state=state, at=at, took=took)

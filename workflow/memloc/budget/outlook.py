@@ -61,13 +61,14 @@ class Outlook:
         return sorted(found, key=lambda job: (job.at, job.id))
 
     def elapsed(self, job: Planned) -> float:
-        """Seconds for which a running job has run."""
+        """Seconds since a job began, or was handed to a cluster."""
         return max(0.0, self.now - job.at)
 
     def rest(self, job: Planned, off: float = 1.0) -> float:
         """Seconds that a job still takes; `off`: an estimate's factor towards more or less."""
         seconds = self.expected[job.id].seconds * off
-        return max(0.0, seconds - self.elapsed(job)) if job.state == RUNNING else seconds
+        runs = job.state == RUNNING and not self.run.queues
+        return max(0.0, seconds - self.elapsed(job)) if runs else seconds
 
     @property
     def left(self) -> list[Planned]:
@@ -78,7 +79,11 @@ class Outlook:
     def work_done(self) -> float:
         """Seconds of finished jobs, and of running ones as far as they are."""
         running = (self.expected[j.id].seconds - self.rest(j) for j in self.jobs(RUNNING))
-        return sum(job.took for job in self.jobs(DONE)) + sum(running)
+        return sum(map(self.cost, self.jobs(DONE))) + sum(running)
+
+    def cost(self, job: Planned) -> float:
+        """Seconds that a finished job took; what was expected, where it doesn't say."""
+        return job.took or self.expected[job.id].seconds
 
     @property
     def work_left(self) -> float:

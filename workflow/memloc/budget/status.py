@@ -76,8 +76,8 @@ def _table(outlook: Outlook) -> list[str]:
     running, done = outlook.jobs(RUNNING), outlook.jobs(DONE)
     waiting = [job for job in outlook.left if job.state == WAITING]
     rows: list[tuple[str, Sequence[Planned], float]] = [
-        ("done", done, sum(job.took for job in done)),
-        ("running", running, sum(outlook.expected[job.id].seconds for job in running)),
+        ("done", done, sum(map(outlook.cost, done))),
+        (_begun(outlook), running, sum(outlook.expected[job.id].seconds for job in running)),
         ("waiting", waiting, sum(map(outlook.rest, waiting))),
     ]
     if failed := outlook.jobs(FAILED):
@@ -101,7 +101,7 @@ def _time_left(outlook: Outlook) -> Iterator[str]:
         "kept busy"
     )
     yield f"rates: {_rates(outlook)}"
-    if run.unit == "job":
+    if run.queues:
         yield "How long jobs wait in the cluster's queue isn't known, and not counted."
 
 
@@ -128,16 +128,24 @@ def _over(outlook: Outlook) -> Iterator[str]:
 def _named(outlook: Outlook, live: bool) -> Iterator[str]:
     """The running and the failed jobs by name."""
     if running := outlook.jobs(RUNNING):
-        yield f"\n{'running' if live else 'had begun'}:"
+        yield f"\n{_begun(outlook) if live else 'had begun'}:"
         yield from _some((job.name, _so_far(outlook, job) if live else "") for job in running)
     if failed := outlook.jobs(FAILED):
         yield "\nfailed (see logs/):"
         yield from _some((job.name, _clock(job.at)) for job in failed)
 
 
+def _begun(outlook: Outlook) -> str:
+    return "handed in: queued or running" if outlook.run.queues else "running"
+
+
 def _so_far(outlook: Outlook, job: Planned) -> str:
+    """How long a job has run, of how long it is expected to."""
+    elapsed = moment(outlook.elapsed(job))
     expected = moment(outlook.expected[job.id].seconds)
-    return f"{moment(outlook.elapsed(job))} of about {expected}"
+    if outlook.run.queues:
+        return f"{elapsed} ago; takes about {expected}"
+    return f"{elapsed} of about {expected}"
 
 
 def _some(pairs: Iterable[tuple[str, str]]) -> list[str]:
