@@ -35,16 +35,15 @@ def status_text(run: Run, now: float | None = None) -> str:
     """How far a run is, in words; `now`: seconds since the epoch."""
     outlook = Outlook(run, time.time() if now is None else now)
     live = run.ended is None and _may_live(run)
-    return "\n".join(
-        [
-            *_who(run),
-            "",
-            *_table(outlook),
-            "",
-            *(_time_left(outlook) if live else _over(outlook)),
-            *_named(outlook, live),
-        ]
-    )
+    blocks = [
+        _who(run),
+        [_share(outlook)],
+        _table(outlook),
+        _time_left(outlook) if live else _over(outlook),
+        _begun_jobs(outlook, live),
+        _failed_jobs(outlook),
+    ]
+    return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
 
 
 def _may_live(run: Run) -> bool:
@@ -71,6 +70,14 @@ def _who(run: Run) -> Iterator[str]:
         )
 
 
+def _share(outlook: Outlook) -> str:
+    """The share of the work that is done; jobs that can't run any more count as none."""
+    whole = outlook.work_done + outlook.work_left
+    share = outlook.work_done / whole if whole else 0.0
+    jobs = number_of(len(outlook.run.jobs), "job")
+    return f"{share:.0%} of the work is done ({len(outlook.jobs(DONE))} of {jobs})"
+
+
 def _table(outlook: Outlook) -> list[str]:
     """Jobs and their hours by state."""
     running, done = outlook.jobs(RUNNING), outlook.jobs(DONE)
@@ -85,10 +92,7 @@ def _table(outlook: Outlook) -> list[str]:
     if blocked := [outlook.run.jobs[number] for number in outlook.blocked]:
         rows.append(("can't run: need a failed one", blocked, sum(map(outlook.rest, blocked))))
     cells = [[name, f"{len(jobs):,}", in_hours(seconds / HOUR)] for name, jobs, seconds in rows]
-    whole = outlook.work_done + outlook.work_left
-    share = f"{outlook.work_done / whole:.0%} of the work is done" if whole else "nothing to do"
-    jobs = number_of(len(outlook.run.jobs), "job")
-    return [f"{share} ({len(done)} of {jobs})", "", *align([["", "jobs", "hours"], *cells], (0,))]
+    return align([["", "jobs", "hours"], *cells], (0,))
 
 
 def _time_left(outlook: Outlook) -> Iterator[str]:
@@ -125,13 +129,15 @@ def _over(outlook: Outlook) -> Iterator[str]:
         yield f"All that was planned is done; it took {moment(took)}."
 
 
-def _named(outlook: Outlook, live: bool) -> Iterator[str]:
-    """The running and the failed jobs by name."""
+def _begun_jobs(outlook: Outlook, live: bool) -> Iterator[str]:
     if running := outlook.jobs(RUNNING):
-        yield f"\n{_begun(outlook) if live else 'had begun'}:"
+        yield f"{_begun(outlook) if live else 'had begun'}:"
         yield from _some((job.name, _so_far(outlook, job) if live else "") for job in running)
+
+
+def _failed_jobs(outlook: Outlook) -> Iterator[str]:
     if failed := outlook.jobs(FAILED):
-        yield "\nfailed (see logs/):"
+        yield "failed (see logs/):"
         yield from _some((job.name, _clock(job.at)) for job in failed)
 
 
