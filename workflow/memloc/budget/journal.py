@@ -107,7 +107,7 @@ def _told(entries: list[dict[str, Any]]) -> Run:
     return run
 
 
-def _changed(run: Run, id: int, state: str, at: float, took: float | None) -> Planned:
+def _changed(run: Run, id: int, state: str, at: float, took: float | None = None) -> Planned:
     """A job after an event; on a cluster its time since submission says nothing, for it queued."""
     job = run.jobs[id]
     if took is None:

@@ -11,8 +11,11 @@ from memloc.budget.stages import on_device
 
 @dataclass(frozen=True)
 class Expected:
-    """What is now expected of a job: its seconds, by which factor they may be off, and whether
-    jobs of its stage have been measured."""
+    """What is now expected of a job.
+
+    seconds: how long it takes; off: by which factor that may be wrong, either way; measured:
+    whether jobs of its stage have been.
+    """
 
     seconds: float
     off: float
