@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
 
-from snakemake.exceptions import WorkflowError
+from snakemake.exceptions import ApiError, WorkflowError
 from snakemake.logging import logger
 
 import planning
@@ -19,6 +19,7 @@ from memloc.budget.model import CostModel, Job
 from memloc.budget.rates import CPU, is_cpu
 from memloc.budget.sizes import Sizes
 from memloc.budget.text import budget_text, total
+from memloc.errors import MemlocError
 from memloc.machine.gpus import chosen_gpus, cpu_refusal
 from memloc.study.sources import is_local
 from memloc.study.study import Study
@@ -37,6 +38,7 @@ class Predictions:
         self.part, self.workflow = part, part.workflow
         self.study, self.config = study, study.config
         places = study.places
+        self.faults: list[MemlocError] = []
         self.in_files = cache(self._in_files)
         self.sizes = Sizes(
             study.config, study.tasks, places.results, places.resources, self.in_files
@@ -48,7 +50,12 @@ class Predictions:
             return None
         from memloc.data.counted import count  # its import takes a second that other plans can save
 
-        return count(self.study.tasks[task])
+        try:
+            return count(self.study.tasks[task])
+        except MemlocError as fault:
+            # told once the plan stands: out of a param, Snakemake would show it with a trace
+            self.faults.append(fault)
+            return None
 
     @cached_property
     def model(self) -> CostModel:
@@ -90,9 +97,12 @@ class Predictions:
     # --- the plan of this command ------------------------------------------------------------
 
     def planned(self) -> Budget:
-        """The budget of what this command has planned."""
+        """The budget of what this command has planned; MemlocError for a task's faulty files."""
         jobs = planning.pending_jobs(self.part)
-        return make_budget(jobs, self.model, self.config["budget"]["gpus"])
+        budget = make_budget(jobs, self.model, self.config["budget"]["gpus"])
+        if self.faults:
+            raise self.faults[0]
+        return budget
 
     def report(self) -> str:
         """What a dry run ends with; nothing where it plans another workflow's jobs alone."""
@@ -107,7 +117,10 @@ class Predictions:
         """Stop a run that plans more than it may; else say what it will cost."""
         if self.workflow.touch:
             return
-        planned = self.planned()
+        try:
+            planned = self.planned()
+        except MemlocError as fault:
+            raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
         reason = self._over_budget(planned) or self._without_gpu()
         if reason:
             raise WorkflowError(f"budget: {reason}")
