@@ -7,12 +7,14 @@ A dry run of any target ends with the budget of what it plans. A run that plans 
 
 from collections.abc import Callable
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 from snakemake.exceptions import ApiError, WorkflowError
 from snakemake.logging import logger
 
 import planning
+from leftovers import leftover_jobs, leftover_refusal
 from memloc.budget.budget import Budget, make_budget, refusal
 from memloc.budget.finished import finished_jobs
 from memloc.budget.model import CostModel, Job
@@ -112,6 +114,16 @@ class Predictions:
         # Whoever names a GPU plans for another machine.
         here = is_cpu(planned.device) and self._without_gpu()
         return budget_text(planned, self.config, self._over_budget(planned) or here or None)
+
+    def begin(self) -> None:
+        """Before the first job of a run: what may stop it.
+
+        It is no function of a file of rules, where Snakemake shows a refusal with a trace.
+        """
+        if self.workflow.executor_plugin.name == "slurm":
+            planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
+        self.refuse_to_run()
+        self.compare_slots()
 
     def refuse_to_run(self) -> None:
         """Stop a run that plans more than it may; else say what it will cost."""
