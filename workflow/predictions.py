@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from snakemake.exceptions import ApiError, WorkflowError
+from snakemake.exceptions import ApiError
 from snakemake.logging import logger
 
 import planning
@@ -135,7 +135,7 @@ class Predictions:
             raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
         reason = self._over_budget(planned) or self._without_gpu()
         if reason:
-            raise WorkflowError(f"budget: {reason}")
+            raise ApiError(f"budget: {reason}")
         if planned.jobs:
             logger.info(f"{total(planned)}. memloc status, in another shell, says how far it is.")
 
