@@ -6,10 +6,15 @@ BIN := $(VENV)/bin
 export OMP_WAIT_POLICY ?= PASSIVE
 READY := $(VENV)/.ready
 
+<<<<<<< HEAD
 .PHONY: help setup demo test test-slurm soak sweep rot docs lint lock clean
+=======
+.PHONY: help setup demo quick test test-slurm soak sweep rot lint lock clean
+>>>>>>> wf
 
 help:
 	@echo "make demo   set up and run the whole study small, on real data and a real model"
+	@echo "make quick  a page for a task of your own within twenty minutes (TASK=mine/reviews.yaml)"
 	@echo "make test   set up and run the tests"
 	@echo "make test-slurm   the tests on a Slurm cluster of their own (Debian, root)"
 	@echo "make soak   kill a small study's jobs and driver at random (KILLS=20 SEED=0)"
@@ -28,11 +33,17 @@ $(READY): envs/requirements.lock envs/demo.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --requirement envs/requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --only-binary :all: --requirement envs/demo.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/demo
-	@PYTHONPATH=workflow $(BIN)/python workflow/scripts/show_demo.py results/demo
+	@PYTHONPATH=workflow $(BIN)/python workflow/scripts/show.py results/demo
+
+TASK ?= $(error name a task file: make quick TASK=mine/reviews.yaml)
+quick: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/quick --config 'task_folders=[$(patsubst %/,%,$(dir $(TASK)))]' 'tasks=[$(basename $(notdir $(TASK)))]'
+	@PYTHONPATH=workflow $(BIN)/python workflow/scripts/show.py results/quick
 
 test: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" python -m pytest

@@ -1,6 +1,6 @@
 """memloc: in which layers does a fine-tuned language model memorise?
 
-Targets: all (default), datasets, checkpoints, control, tables, figures, report, or any path under results/.
+Targets: all (default), fetch, datasets, checkpoints, control, tables, figures, report, or any path under results/.
 """
 
 from snakemake.utils import min_version

@@ -37,9 +37,9 @@ os.environ.update(
 # job three times.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import journal
 import planning
 import targets as targets_of_command
-from leftovers import leftover_jobs, leftover_refusal
 from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
 from memloc.study import techniques
@@ -132,18 +132,11 @@ def targets():
     return planning.targets(PART)
 
 
-def begin():
-    """Before the first job of a run: what may stop it."""
-    if workflow.executor_plugin.name == "slurm":
-        planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
-    COSTS.refuse_to_run()
-    COSTS.compare_slots()
-
-
 targets_of_command.watch(PART, STUDY.whole)
 planning.watch(
     PART,
-    begin=readable(begin),
+    begin=readable(COSTS.begin),
     check=readable(partial(check_results, PART, PLACES.results, PLACES.resources)),
     text=COSTS.report,
 )
+journal.watch(COSTS)

@@ -33,6 +33,33 @@ rule retrieve_model:
         "../workflow/scripts/retrieve_model.py"
 
 
+rule fetch:
+    """All that needs a network, data sets and models: for machines whose jobs have none."""
+    input:
+        tables=expand(PLACES.retrieved(".parquet"), task=STUDY.fetched_tasks()),
+        manifests=expand(PLACES.retrieved(".manifest.json"), task=STUDY.fetched_tasks()),
+        models=expand(PLACES.pretrained(), model=STUDY.models),
+    output:
+        f"{PLACES.results}/fetched.tsv",
+    log:
+        LOG(f"{PLACES.results}/fetched"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/fetched")
+    localrule: True
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        tasks=STUDY.fetched_tasks(),
+        models=STUDY.models,
+        code=CODE("fetch.py"),
+    script:
+        "../workflow/scripts/fetch.py"
+
+
 rule train_original:
     """theta_O: fine-tune on the original labels."""
     input:

@@ -10,6 +10,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -197,10 +198,7 @@ def _claimant(workflow: Any) -> OneDriver | None:
 
 def pending_jobs(part: Part) -> list[Job]:
     """The jobs of memloc in Snakemake's plan, before the first has run."""
-    workflow, names = part.workflow, part.names()
-    # at the end of a dry run Snakemake takes all jobs as finished
-    planned = workflow.dag.needrun_jobs(exclude_finished=False)
-    chosen = [job for job in planned if job.output and job.rule.name in names]
+    workflow, names, chosen = part.workflow, part.names(), _chosen(part)
     places = {job: place for place, job in enumerate(chosen)}
     return [
         Job(
@@ -214,6 +212,28 @@ def pending_jobs(part: Part) -> list[Job]:
         )
         for job in chosen
     ]
+
+
+def numbered_jobs(part: Part) -> list[tuple[int, Job]]:
+    """The same by Snakemake's own numbers, by which they also know what they need."""
+    numbers = [part.workflow.dag.jobid(job) for job in _chosen(part)]
+    return [
+        (number, replace(job, needs=tuple(numbers[place] for place in job.needs)))
+        for number, job in zip(numbers, pending_jobs(part), strict=True)
+    ]
+
+
+def benchmarks(workflow: Any) -> dict[int, Path]:
+    """Snakemake's number of each planned job -> where the time that it takes will stand."""
+    planned = (job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.benchmark)
+    return {workflow.dag.jobid(job): Path(str(job.benchmark)) for job in planned}
+
+
+def _chosen(part: Part) -> list[Any]:
+    # at the end of a dry run Snakemake takes all jobs as finished
+    planned = part.workflow.dag.needrun_jobs(exclude_finished=False)
+    names = part.names()
+    return [job for job in planned if job.output and job.rule.name in names]
 
 
 def refuse(reason: str | None) -> None:

@@ -6,20 +6,24 @@ A dry run of any target ends with the budget of what it plans. A run that plans 
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
-from snakemake.exceptions import WorkflowError
+from snakemake.exceptions import ApiError
 from snakemake.logging import logger
 
 import planning
+from leftovers import leftover_jobs, leftover_refusal
 from memloc.budget.budget import Budget, make_budget, refusal
 from memloc.budget.finished import finished_jobs
 from memloc.budget.model import CostModel, Job
 from memloc.budget.rates import CPU, is_cpu
 from memloc.budget.sizes import Sizes
-from memloc.budget.text import budget_text
+from memloc.budget.text import budget_text, total
+from memloc.errors import MemlocError
 from memloc.machine.gpus import chosen_gpus, cpu_refusal
+from memloc.study.sources import is_local
 from memloc.study.study import Study
 from part import Part
 from readable import readable
@@ -36,7 +40,24 @@ class Predictions:
         self.part, self.workflow = part, part.workflow
         self.study, self.config = study, study.config
         places = study.places
-        self.sizes = Sizes(study.config, study.tasks, places.results, places.resources)
+        self.faults: list[MemlocError] = []
+        self.in_files = cache(self._in_files)
+        self.sizes = Sizes(
+            study.config, study.tasks, places.results, places.resources, self.in_files
+        )
+
+    def _in_files(self, task: str) -> dict[str, Any] | None:
+        """What a task's files on this machine hold; only drivers read them."""
+        if not (is_local(self.study.tasks[task]) and planning.is_driver(self.workflow)):
+            return None
+        from memloc.data.counted import count  # its import takes a second that other plans can save
+
+        try:
+            return count(self.study.tasks[task])
+        except MemlocError as fault:
+            # told once the plan stands: out of a param, Snakemake would show it with a trace
+            self.faults.append(fault)
+            return None
 
     @cached_property
     def model(self) -> CostModel:
@@ -78,9 +99,12 @@ class Predictions:
     # --- the plan of this command ------------------------------------------------------------
 
     def planned(self) -> Budget:
-        """The budget of what this command has planned."""
+        """The budget of what this command has planned; MemlocError for a task's faulty files."""
         jobs = planning.pending_jobs(self.part)
-        return make_budget(jobs, self.model, self.config["budget"]["gpus"])
+        budget = make_budget(jobs, self.model, self.config["budget"]["gpus"])
+        if self.faults:
+            raise self.faults[0]
+        return budget
 
     def report(self) -> str:
         """What a dry run ends with; nothing where it plans another workflow's jobs alone."""
@@ -91,15 +115,29 @@ class Predictions:
         here = is_cpu(planned.device) and self._without_gpu()
         return budget_text(planned, self.config, self._over_budget(planned) or here or None)
 
+    def begin(self) -> None:
+        """Before the first job of a run: what may stop it.
+
+        It is no function of a file of rules, where Snakemake shows a refusal with a trace.
+        """
+        if self.workflow.executor_plugin.name == "slurm":
+            planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
+        self.refuse_to_run()
+        self.compare_slots()
+
     def refuse_to_run(self) -> None:
-        """Stop a run that plans more than it may."""
+        """Stop a run that plans more than it may; else say what it will cost."""
         if self.workflow.touch:
             return
-        limited = self.config["budget"]["max_gpu_hours"] is not None
-        reason = self._over_budget(self.planned()) if limited else None
-        reason = reason or self._without_gpu()
+        try:
+            planned = self.planned()
+        except MemlocError as fault:
+            raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
+        reason = self._over_budget(planned) or self._without_gpu()
         if reason:
-            raise WorkflowError(f"budget: {reason}")
+            raise ApiError(f"budget: {reason}")
+        if planned.jobs:
+            logger.info(f"{total(planned)}. memloc status, in another shell, says how far it is.")
 
     def _over_budget(self, planned: Budget) -> str | None:
         """Why the configuration refuses this plan's GPU-hours; None when it doesn't."""
@@ -136,12 +174,14 @@ class Predictions:
     def whole_study(self) -> dict[str, Any]:
         """What the budget of the whole study hangs on, as keywords of `write_budget`."""
         described = ("base", "labels", "split", "expected")
-        tasks = {name: self.study.tasks[name] for name in self._budgeted_tasks()}
+        names = self.study.fetched_tasks(planning.targets(self.part))
+        tasks = {name: self.study.tasks[name] for name in names}
         return dict(
             plan=planning.plain(planning.whole_plan(self.part, self.study.whole())),
             config={key: value for key, value in self.config.items() if key not in ELSEWHERE},
             tasks={
                 name: {key: task[key] for key in described if key in task}
+                | {"in_files": self.in_files(name)}
                 for name, task in tasks.items()
             },
             folders={
@@ -152,10 +192,3 @@ class Predictions:
             gpus=self.config["budget"]["gpus"],
             device=self.config["budget"]["device"],
         )
-
-    def _budgeted_tasks(self) -> list[str]:
-        """The study's tasks, and those that the control setup adds."""
-        study, names = self.study, [*self.study.task_names]
-        if "control" in [*study.stages, *study.requested(planning.targets(self.part))]:
-            names += [self.config["control"]["auxiliary"], *study.control.tasks()]
-        return list(dict.fromkeys(names))

@@ -13,6 +13,7 @@ import yaml
 from snakemake.cli import get_argument_parser
 
 import memloc
+from memloc.__main__ import COMMANDS
 from shipped import ROOT
 
 PAGES = [
@@ -84,7 +85,8 @@ def test_the_readme_is_short():
 # --- commands --------------------------------------------------------------------------------
 
 
-COMMAND = re.compile(r"(?:until )?(?:[A-Z_]+=\S* )*((snakemake|make|python3?|pip) [^;…]*)(?:;.*)?")
+PROGRAMS = "snakemake|make|python3?|pip|memloc"
+COMMAND = re.compile(rf"(?:until )?(?:[A-Z_]+=\S* )*(({PROGRAMS}) [^;…]*)(?:;.*)?")
 
 
 def commands():
@@ -137,7 +139,12 @@ def check_pip(words, parser):
     )
 
 
+def check_memloc(words, parser):
+    assert words[1] in COMMANDS, words[1]
+
+
 CHECKS = {
+    "memloc": check_memloc,
     "snakemake": check_snakemake,
     "make": check_make,
     "python": check_python,

@@ -38,7 +38,7 @@ def test_every_gpu_rule_goes_to_the_gpu_partition():
     assert {chosen["slurm_partition"] for chosen in partitions.values()} == {"gpu"}
 
 
-@pytest.mark.parametrize("name", ["default", "demo", "local", "slurm"])
+@pytest.mark.parametrize("name", ["default", "demo", "quick", "local", "slurm"])
 def test_each_profile_stands_alone(name):
     chosen = profile(name)
     assert chosen["rerun-triggers"] == ["input", "mtime", "params"]

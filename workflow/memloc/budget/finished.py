@@ -37,7 +37,7 @@ def finished_jobs(
         files = list(_matching(benchmark, Path(root)))
         step = max(1, math.ceil(len(files) / at_most)) if at_most else 1
         for path, wildcards in files[::step]:
-            seconds = _seconds(path)
+            seconds = benchmark_seconds(path)
             if seconds is None:
                 continue
             record = _record(records, wildcards, Path(root))
@@ -92,7 +92,7 @@ def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]
             yield root / name, match.groupdict()
 
 
-def _seconds(path: Path) -> float | None:
+def benchmark_seconds(path: Path) -> float | None:
     """Wall-clock seconds of a benchmark file; None where it holds none."""
     with (
         reading(path, "Delete it: it only says how long a job took"),

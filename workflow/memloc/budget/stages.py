@@ -76,6 +76,7 @@ STAGES: dict[str, Stage] = {
     "perturb_task": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
     "task_table": Stage(task_table, megabytes=lambda facts: 3000),
     "retrieve_model": Stage(model_retrieval, bytes_of=model_bytes, megabytes=models_memory(2)),
+    "fetch": Stage(constant(SCRIPT)),
     "train_original": Stage(training, scratch=training_state, **RUN),
     "train_perturbed": Stage(training, scratch=training_state, **RUN),
     "train_frozen": Stage(head_training, scratch=head_state, **RUN),

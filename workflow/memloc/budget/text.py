@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memloc.budget.budget import GB, Budget, Row
+from memloc.budget.budget import Budget, Row
 from memloc.budget.rates import is_cpu
 from memloc.budget.stages import STAGES
+from memloc.budget.words import align, in_bytes, in_hours, lasting, number_of
 from memloc.study.published import COSTS
 
 PAPER_TASKS = frozenset(
@@ -63,19 +64,26 @@ def account(budget: Budget, n_models: int) -> list[Account]:
     return lines
 
 
+def total(budget: Budget) -> str:
+    """The whole of a budget in one line."""
+    low, high = budget.interval
+    between = f" ({in_hours(low)} to {in_hours(high)})" if budget.gpu_hours else ""
+    return (
+        f"Budget: {number_of(budget.jobs, 'job')}, {in_hours(budget.gpu_hours)} GPU-hours{between}"
+        f", {in_hours(budget.cpu_hours)} CPU-hours, at most {in_bytes(budget.disk)} more on disk, "
+        f"of which {in_bytes(budget.stays)} to stay"
+    )
+
+
 def budget_text(budget: Budget, config: Mapping[str, Any], refused: str | None = None) -> str:
     """The whole budget as text, to end a dry run with."""
-    low, high = budget.interval
-    between = f" ({_hours(low)} to {_hours(high)})" if budget.gpu_hours else ""
     lines = [
-        f"Budget: {_count(budget.jobs, 'job')}, {_hours(budget.gpu_hours)} GPU-hours{between}, "
-        f"{_hours(budget.cpu_hours)} CPU-hours, at most {_bytes(budget.disk)} more on disk, "
-        f"of which {_bytes(budget.stays)} to stay",
+        total(budget),
         "",
         *_stages(budget.rows),
         "",
         *_makespans(budget),
-        f"longest chain: {_span(budget.chain_hours)}: {_chain(budget)}",
+        f"longest chain: {lasting(budget.chain_hours)}: {_chain(budget)}",
         *budget.notes,
     ]
     if is_papers(config):
@@ -90,16 +98,16 @@ def _stages(rows: Sequence[Row]) -> list[str]:
     cells = [
         [
             *(row.stage, row.model, f"{row.jobs:,}"),
-            *map(_hours, (row.gpu_hours, *row.interval)),
-            *(_hours(row.cpu_hours), _bytes(row.disk), _basis(row)),
+            *map(in_hours, (row.gpu_hours, *row.interval)),
+            *(in_hours(row.cpu_hours), in_bytes(row.disk), _basis(row)),
         ]
         for row in rows
     ]
-    return _align([header, *cells], left=(0, 1, 8))
+    return align([header, *cells], left=(0, 1, 8))
 
 
 def _basis(row: Row) -> str:
-    jobs = f", {_count(row.factor.n, 'job')}" if row.factor.n else ""
+    jobs = f", {number_of(row.factor.n, 'job')}" if row.factor.n else ""
     return f"{row.factor.basis}{jobs}"
 
 
@@ -110,12 +118,12 @@ def _makespans(budget: Budget) -> list[str]:
     lines = [
         [
             f"{lead}{span.gpus:,} {places[span.gpus > 1]}{' at once' * cpu}:",
-            _span(span.hours),
-            f"peak disk {_bytes(span.disk)}",
+            lasting(span.hours),
+            f"peak disk {in_bytes(span.disk)}",
         ]
         for span in budget.makespans
     ]
-    return _align(lines, left=(0, 1, 2))
+    return align(lines, left=(0, 1, 2))
 
 
 def _chain(budget: Budget) -> str:
@@ -137,49 +145,10 @@ def _account(lines: Sequence[Account]) -> list[str]:
         [
             line.what,
             f"{line.runs:,}",
-            f"{_hours(line.low)} to {_hours(line.high)}",
+            f"{in_hours(line.low)} to {in_hours(line.high)}",
             f"{line.jobs:,}" if line.jobs else "not planned",
-            _hours(line.hours) if line.jobs else "-",
+            in_hours(line.hours) if line.jobs else "-",
         ]
         for line in lines
     ]
-    return _align([header, *cells], left=(0,))
-
-
-def _align(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(widths[i]) if i in left else cell.rjust(widths[i])
-            for i, cell in enumerate(row)
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _hours(hours: float) -> str:
-    if hours == 0:
-        return "-"
-    if hours < 0.01:
-        return "<0.01"
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
-
-
-def _span(hours: float) -> str:
-    if hours >= 48:
-        days, rest = divmod(round(hours), 24)
-        return f"{days} d {rest} h"
-    if hours >= 1:
-        whole, minutes = divmod(round(60 * hours), 60)
-        return f"{whole} h {minutes:02d} min"
-    return f"{max(1, round(60 * hours))} min"
-
-
-def _bytes(count: float) -> str:
-    if count >= 1e12:
-        return f"{count / 1e12:.1f} TB"
-    return f"{count / GB:.1f} GB" if count >= GB else f"{max(1, round(count / 1e6))} MB"
+    return align([header, *cells], left=(0,))

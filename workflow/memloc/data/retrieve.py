@@ -29,16 +29,10 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
     original_label. Raises MemlocError where the data are not what the task file says.
     """
     output = Path(output)
-    raw, served = read_source(task, files)
-    count = sum(len(part) for part in raw.values())
-    logger.info("%s: %d rows read; naming and checking them", task["name"], count)
-    frame, dropped = normalise(raw, task)
-    verify(frame, task)
+    frame, facts = read_checked(task, files)
     facts = {
         "task": task["name"],
-        "source": served,
-        "rows_in_source": {split: len(part) for split, part in raw.items()},
-        "rows_dropped": dropped,
+        **facts,
         "rows": _counts(frame["split"]),
         "label_counts": {
             split: {name: int((part["label"] == name).sum()) for name in task["labels"]}
@@ -48,7 +42,21 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
     facts["differs_from_earlier"] = _compare(output.with_name(f"{task['name']}.served.json"), facts)
     write_task(frame, output)
     write_json(manifest, facts | {"memloc": memloc_version(), "sha256": sha256(output)})
-    logger.info("%s: %s rows, dropped %s", task["name"], facts["rows"], dropped)
+    logger.info("%s: %s rows, dropped %s", task["name"], facts["rows"], facts["rows_dropped"])
+
+
+def read_checked(task: Task, files: list[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A task's rows, named and checked, and what the manifest says of how they were read."""
+    raw, served = read_source(task, files)
+    count = sum(len(part) for part in raw.values())
+    logger.info("%s: %d rows read; naming and checking them", task["name"], count)
+    frame, dropped = normalise(raw, task)
+    verify(frame, task)
+    return frame, {
+        "source": served,
+        "rows_in_source": {split: len(part) for split, part in raw.items()},
+        "rows_dropped": dropped,
+    }
 
 
 # --- sources -------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ DEPTH_WORDS = {
     POSITIVE: "The better a model generalises to a task, the deeper it memorises",
     NEGATIVE: "The better a model generalises to a task, the less deep it memorises",
 }
+NOTHING = "No technique has found where the model memorises."
 FEW_TOLD = 4  # up to so many tasks are named one by one
 
 
@@ -43,7 +44,13 @@ def headline(content: Content) -> dict[str, list[str]]:
 
 
 def where(content: Content) -> str:
-    """Which way memorisation leans, task by task; empty without M-CoGs."""
+    """Which way memorisation leans by task, and how that was decided; empty without M-CoGs."""
+    said = side(content)
+    return f"{said} {_decided(judged(content.read('mcog')))}." if said else ""
+
+
+def side(content: Content) -> str:
+    """Which way memorisation leans, task by task, in a sentence; empty without M-CoGs."""
     if not (content.has("mcog") and content.has("layer_weights")):
         return ""
     table = content.read("mcog")
@@ -61,7 +68,7 @@ def where(content: Content) -> str:
         named = _named(content, others, len(sides))
         clauses.append(f"on {named} no side of the middle is shown")
     text = "; ".join(clauses)
-    return f"{text[0].upper()}{text[1:]}: {_range(content, frame)}. {_decided(frame)}."
+    return f"{text[0].upper()}{text[1:]}: {_range(content, frame)}."
 
 
 def _decided(frame: pd.DataFrame) -> str:

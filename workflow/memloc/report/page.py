@@ -7,6 +7,7 @@ figure that no part of its section places stands at the section's end.
 
 import base64
 import hashlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import jinja2
 from markupsafe import Markup
 
 from memloc.figures.style import task_styles
-from memloc.report.headline import headline
+from memloc.report.headline import NOTHING, headline, side
 from memloc.report.marks import groups, marks
 from memloc.report.parts import Absent, Content, Part, Picture, Section
 from memloc.report.pictures import unplaced
@@ -36,6 +37,8 @@ from memloc.report.sections import (
 )
 from memloc.report.tables import absent
 from memloc.store.files import atomic
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,8 @@ def write_report(output: str | Path, **content: Any) -> None:
     content["pictures"] = [Picture(**item) for item in content.get("pictures", [])]
     tasks = content["tasks"]
     content["tasks"] = {name: tasks[name] for name in task_styles(tasks)}  # as in every figure
-    html = render(Content(folder=str(Path(output).parent), **content))
+    whole = Content(folder=str(Path(output).parent), **content)
+    html = render(whole)
     with atomic(output) as draft:
         draft.write_text(html, encoding="utf-8")
+    logger.info("%s: %s", output, side(whole) or NOTHING)

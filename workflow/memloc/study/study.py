@@ -255,6 +255,13 @@ class Study:
         """Stages asked for by their own target, which are none of the study's."""
         return [stage for stage in ("control",) if stage not in self.stages and stage in targets]
 
+    def fetched_tasks(self, targets: Collection[str] = ()) -> list[str]:
+        """The tasks whose data are needed: the study's, and those that the control setup adds."""
+        names = [*self.task_names]
+        if "control" in [*self.stages, *self.requested(targets)]:
+            names += [self.config["control"]["auxiliary"], *self.control.tasks()]
+        return list(dict.fromkeys(names))
+
     # --- tables --------------------------------------------------------------------------
 
     @cached_property

@@ -37,7 +37,7 @@ def write_budget(
     ]
     # A machine without a GPU may be a cluster's front end, so that only a GPU is taken as such.
     model = CostModel(
-        Sizes(config, tasks, **folders),
+        Sizes(config, tasks, **folders, in_files=lambda name: tasks[name].get("in_files")),
         device,
         actual.finished_jobs(patterns),
         local=local_gpu() is not None,
