@@ -38,6 +38,7 @@ os.environ.update(
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import planning
+import retrieving
 import targets as targets_of_command
 from leftovers import leftover_jobs, leftover_refusal
 from memloc.store.fingerprint import fingerprint
@@ -139,6 +140,7 @@ def begin():
     COSTS.compare_slots()
 
 
+retrieving.one_at_a_time(workflow, PLACES.resources)
 targets_of_command.watch(PART, STUDY.whole)
 planning.watch(
     PART,

@@ -89,6 +89,14 @@ class Claim:
         )
 
     @property
+    def waiting(self) -> str:
+        """What is said while another is waited for."""
+        return (
+            f"another Snakemake process retrieves into {self.place}, or is planning to: "
+            f"{self._who}. Waiting until it has."
+        )
+
+    @property
     def remark(self) -> str:
         """What anything else than a run says beside it."""
         may = "works" if self.lives else "has worked, and may still work,"
@@ -181,16 +189,26 @@ class Results(Folder):
     What is retrieved once may be shared by studies that run at the same time; results may not.
     """
 
+    name = "results_dir"
+    file_name = "driver"
+
     def __init__(self, path: str | Path):
         super().__init__(path)
-        self.place = self.path / ".records/driver"
+        self.place = self.path / ".records" / self.file_name
 
     def _claim_of(self, driver: Driver | None, lives: bool) -> Claim:
         where = f" (called in {driver.folder})" if driver and driver.folder else ""
-        return Claim(driver, lives, f"{self.path}, the results_dir{where}", f"delete {self.place}")
+        return Claim(driver, lives, f"{self.path}, the {self.name}{where}", f"delete {self.place}")
 
     def _may_be_held(self, driver: Driver) -> bool:
         return not Path(driver.folder).is_dir() or _has_locks(Path(driver.folder))
+
+
+class Resources(Results):
+    """A folder of resources, into which one driver at a time retrieves."""
+
+    name = "resources_dir"
+    file_name = "retrieving"
 
 
 def _has_locks(folder: Path) -> bool:
