@@ -38,9 +38,10 @@ os.environ.update(
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import planning
+import preempted
 import retrieving
 import targets as targets_of_command
-from leftovers import leftover_jobs, leftover_refusal
+from leftovers import jobs_in, leftover_refusal
 from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
 from memloc.study import techniques
@@ -135,7 +136,8 @@ def targets():
 def begin():
     """Before the first job of a run: what may stop it."""
     if workflow.executor_plugin.name == "slurm":
-        planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
+        planning.refuse(leftover_refusal(jobs_in(Path.cwd())))
+        preempted.Watch(Path.cwd()).start()
     COSTS.refuse_to_run()
     COSTS.compare_slots()
 

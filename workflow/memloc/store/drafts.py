@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -116,16 +117,21 @@ def new_holder(path: Path) -> Path:
 def opened(path: Path) -> IO[str]:
     """A lock's file to read and append to; its folder is made if it is missing.
 
-    Anything else than a file under its name is nobody's lock, and is removed.
+    Anything else than a file under its name is nobody's lock, and is removed; so is a link, by
+    which another user of a shared folder could have a file of this one's written to.
     """
 
     def make() -> IO[str]:
-        if os.path.lexists(path) and not path.is_file():
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
             logger.warning("%s is no file: removing it", path)
             discard(path)
-        return open(path, "a+")
+        return open(path, "a+", opener=_unfollowed)
 
     return _below(path.parent, make)
+
+
+def _unfollowed(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _below(folder: Path, make: Callable[[], T]) -> T:
