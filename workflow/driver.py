@@ -24,6 +24,7 @@ from typing import IO
 import psutil
 
 from memloc.store.drafts import opened
+from memloc.store.lock import is_current
 
 POLL_SECONDS = 0.2
 CLOCK_SECONDS = 2.0  # by how much the start of one process may be told differently
@@ -205,10 +206,32 @@ class Results(Folder):
 
 
 class Resources(Results):
-    """A folder of resources, into which one driver at a time retrieves."""
+    """A folder of resources, into which one driver at a time retrieves.
+
+    Whoever has done so takes the lock away, and the folder if it was made for the lock alone.
+    """
 
     name = "resources_dir"
     file_name = "retrieving"
+    was_there = True
+
+    def _claim(self, reads: bool) -> Claim | None:
+        self.was_there = self.path.exists()
+        while (other := super()._claim(reads)) is None and self.file:
+            if is_current(self.file, self.place):
+                break
+            self.file.close()  # its holder has just taken it away
+            self.file = None
+        return other
+
+    def release(self) -> None:
+        """Let others retrieve."""
+        if self.file:
+            self.place.unlink(missing_ok=True)
+            super().release()
+            with suppress(OSError):  # others' locks or records are in it
+                self.place.parent.rmdir()
+                None if self.was_there else self.path.rmdir()
 
 
 def _has_locks(folder: Path) -> bool:

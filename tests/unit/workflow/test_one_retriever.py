@@ -10,6 +10,7 @@ from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.exceptions import ApiError
 from snakemake_interface_logger_plugins.common import LogEvent
 
+import driver
 from driver import Resources
 from retrieving import OneRetriever, one_at_a_time
 
@@ -58,22 +59,52 @@ def is_held(folder):
 
 
 def test_a_folder_is_held_until_all_that_is_retrieved_is_there(tmp_path):
-    driver = begun(tmp_path)
+    one = begun(tmp_path)
     assert is_held(tmp_path)
-    driver.emit(PLANNED)
-    for job in driver.workflow.dag.jobs[:2]:
+    one.emit(PLANNED)
+    for job in one.workflow.dag.jobs[:2]:
         assert is_held(tmp_path)
-        driver.workflow.dag.done.append(job)
-        driver.emit(record())
+        one.workflow.dag.done.append(job)
+        one.emit(record())
     assert not is_held(tmp_path)
 
 
 @pytest.mark.parametrize("said", [PLANNED, record(NOTHING_TO_BE_DONE_MSG)])
 def test_who_retrieves_nothing_lets_go_once_that_is_known(tmp_path, said):
-    driver = begun(tmp_path)
-    driver.workflow.dag.jobs = driver.workflow.dag.jobs[2:]
-    driver.emit(said)
+    one = begun(tmp_path)
+    one.workflow.dag.jobs = one.workflow.dag.jobs[2:]
+    one.emit(said)
     assert not is_held(tmp_path)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_of_the_lock_stays(tmp_path, there):
+    folder = tmp_path / "resources"
+    folder.mkdir() if there else None
+    begun(folder).close()
+    assert folder.exists() is there
+    one = begun(folder)
+    (folder / "tasks").mkdir()
+    one.close()
+    assert [path.name for path in folder.iterdir()] == ["tasks"]
+
+
+def test_a_lock_that_its_holder_took_away_meanwhile_is_none(tmp_path, monkeypatch):
+    first = Resources(tmp_path)
+    assert first.claim() is None
+    open_first, opened_paths = driver.opened, []
+
+    def opened(path):
+        file = open_first(path)
+        opened_paths.append(path)
+        if len(opened_paths) == 1:
+            first.release()  # between another's opening and its locking
+        return file
+
+    monkeypatch.setattr(driver, "opened", opened)
+    second = Resources(tmp_path)
+    assert second.claim() is None and len(opened_paths) == 2
+    assert is_held(tmp_path)
 
 
 def test_a_dry_run_neither_holds_nor_waits(tmp_path):
