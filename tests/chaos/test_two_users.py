@@ -100,7 +100,7 @@ def seen(folder: Path) -> dict[str, tuple[int, int, int]]:
 def home(place, request) -> Path:
     """The other user's own folder, with a file that is precious to them."""
     folder = place / request.node.name.partition("[")[0]
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "precious").write_text("precious\n")
     return theirs(folder)
 
@@ -157,16 +157,26 @@ def test_what_another_users_resources_lack_is_said_in_a_line(place, owner):
     write_task(folder / "my-tasks", "other")
     done = run_as_user(theirs(folder), "results/other/perturbed.parquet")
     assert done.returncode and "Traceback" not in done.stdout, done.stdout
-    assert f"{place}/resources" in done.stdout and "resources_dir" in done.stdout
+    assert f"{place}/resources" in done.stdout and "Permission denied. Have its" in done.stdout
 
 
-def test_another_users_read_only_model_is_retrieved_and_its_copy_can_be_removed(place, owner):
+def test_another_users_model_can_be_read_only_but_must_be_readable(place, owner):
     model = owner / "tiny-bert"
-    for path in [*model.rglob("*"), model]:
-        path.chmod(path.stat().st_mode & ~0o222)
     folder = write_study(place / "copier", model_sources={"tiny": {"folder": str(model)}})
+    (model / "model.safetensors").chmod(0o600)
     done = run_as_user(theirs(folder), "resources/models/tiny")
+    assert done.returncode and f"{model}/model.safetensors: Permission denied" in done.stdout
+    assert 'File "' not in done.stdout.partition("model.safetensors: ")[0], done.stdout
+    for path in [*model.rglob("*"), model]:
+        path.chmod((path.stat().st_mode | 0o444) & ~0o222)
+    done = run_as_user(folder, "resources/models/tiny")
     assert done.returncode == 0, done.stdout
     before = sorted(path.name for path in (folder / "resources/models").iterdir())
     assert before == [".records", "tiny", "tiny.sha256"]
     assert as_user(lambda: shutil.rmtree(folder / "resources")) == ""
+
+
+def test_what_is_made_can_be_read_by_all_whom_the_umask_lets(owner):
+    made = [path for name in ("results", "resources") for path in (owner / name).rglob("*")]
+    weights = [path for path in made if path.suffix == ".safetensors"]
+    assert weights and all(path.stat().st_mode & 0o044 == 0o044 for path in weights)
