@@ -20,7 +20,7 @@ def raising(error):
 
 
 def test_what_memloc_refuses_is_said_alone():
-    with pytest.raises(WorkflowError, match="^a line$"):
+    with pytest.raises(WorkflowError, match=r"^a line$"):
         raising(MemlocError("a line"))()
 
 
@@ -31,7 +31,7 @@ def test_what_the_system_refuses_is_said_with_the_file_and_what_helps(number):
     said = rf"^/data/model\.bin: {os.strerror(number)}\. .*resources_dir"
     with pytest.raises(WorkflowError, match=said):
         raising(error)()
-    with pytest.raises(WorkflowError, match="^a file: "):
+    with pytest.raises(WorkflowError, match=r"^a file: "):
         raising(OSError(number, "no name"))()
 
 
