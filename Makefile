@@ -6,11 +6,7 @@ BIN := $(VENV)/bin
 export OMP_WAIT_POLICY ?= PASSIVE
 READY := $(VENV)/.ready
 
-<<<<<<< HEAD
-.PHONY: help setup demo test test-slurm soak sweep rot docs lint lock clean
-=======
-.PHONY: help setup demo quick test test-slurm soak sweep rot lint lock clean
->>>>>>> wf
+.PHONY: help setup demo quick test test-slurm soak sweep rot docs lint lock clean
 
 help:
 	@echo "make demo   set up and run the whole study small, on real data and a real model"

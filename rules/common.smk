@@ -39,6 +39,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import journal
 import planning
+import retrieving
 import targets as targets_of_command
 from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
@@ -132,6 +133,7 @@ def targets():
     return planning.targets(PART)
 
 
+retrieving.one_at_a_time(workflow, PLACES.resources)
 targets_of_command.watch(PART, STUDY.whole)
 planning.watch(
     PART,

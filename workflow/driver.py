@@ -19,6 +19,7 @@ from typing import IO
 
 from memloc.machine.drivers import Driver
 from memloc.store.drafts import opened
+from memloc.store.lock import is_current
 
 POLL_SECONDS = 0.2
 
@@ -46,6 +47,14 @@ class Claim:
             f"{platform.node()} it can't be seen whether it still does. If it does, wait until it "
             f"is done, or end it there. If it is dead, {self.unlocking}. Then give this command "
             "again."
+        )
+
+    @property
+    def waiting(self) -> str:
+        """What is said while another is waited for."""
+        return (
+            f"another Snakemake process retrieves into {self.place}, or is planning to: "
+            f"{self._who}. Waiting until it has."
         )
 
     @property
@@ -141,16 +150,48 @@ class Results(Folder):
     What is retrieved once may be shared by studies that run at the same time; results may not.
     """
 
+    name = "results_dir"
+    file_name = "driver"
+
     def __init__(self, path: str | Path):
         super().__init__(path)
-        self.place = self.path / ".records/driver"
+        self.place = self.path / ".records" / self.file_name
 
     def _claim_of(self, driver: Driver | None, lives: bool) -> Claim:
         where = f" (called in {driver.folder})" if driver and driver.folder else ""
-        return Claim(driver, lives, f"{self.path}, the results_dir{where}", f"delete {self.place}")
+        return Claim(driver, lives, f"{self.path}, the {self.name}{where}", f"delete {self.place}")
 
     def _may_be_held(self, driver: Driver) -> bool:
         return not Path(driver.folder).is_dir() or _has_locks(Path(driver.folder))
+
+
+class Resources(Results):
+    """A folder of resources, into which one driver at a time retrieves.
+
+    Whoever has done so takes the lock away, and the folder if it was made for the lock alone.
+    """
+
+    name = "resources_dir"
+    file_name = "retrieving"
+    was_there = True
+
+    def _claim(self, reads: bool) -> Claim | None:
+        self.was_there = self.path.exists()
+        while (other := super()._claim(reads)) is None and self.file:
+            if is_current(self.file, self.place):
+                break
+            self.file.close()  # its holder has just taken it away
+            self.file = None
+        return other
+
+    def release(self) -> None:
+        """Let others retrieve."""
+        if self.file:
+            self.place.unlink(missing_ok=True)
+            super().release()
+            with suppress(OSError):  # others' locks or records are in it
+                self.place.parent.rmdir()
+                None if self.was_there else self.path.rmdir()
 
 
 def _has_locks(folder: Path) -> bool:

@@ -9,15 +9,17 @@ import subprocess
 from pathlib import Path
 
 
-def leftover_jobs(folder: str | Path) -> dict[str, list[str]]:
-    """Numbers of this user's Slurm jobs that wait or run in `folder`, by the run that sent them.
+def jobs_in(folder: str | Path, *options: str) -> dict[str, list[str]]:
+    """Numbers of this user's Slurm jobs in `folder`, by the run that sent them.
+
+    Without `options` of squeue, those that wait or run.
 
     They are recognised by the comment that Snakemake's executor gives each job. (A driver that runs
     as a Slurm job itself has no such comment.) Empty where Slurm doesn't answer.
     """
     if not shutil.which("squeue"):
         return {}
-    query = ["squeue", "--me", "--noheader", "--format=%A|%j|%k|%Z"]
+    query = ["squeue", "--me", "--noheader", "--format=%A|%j|%k|%Z", *options]
     try:
         done = subprocess.run(query, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):

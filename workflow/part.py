@@ -16,7 +16,7 @@ from snakemake.path_modifier import PathModifier
 
 from memloc.study.command import Called
 from memloc.study.merging import laid_over, read_defaults, taken_apart
-from memloc.study.yaml_keys import refuse_keys_twice
+from memloc.study.yaml_files import refuse_faulty
 from profile_files import profile_files
 
 SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
@@ -64,14 +64,14 @@ def settings(workflow: Any, config: Mapping[str, Any], defaults: Path) -> dict[s
     """
     usual, given = read_defaults(defaults), workflow.config_settings
     for file in {defaults, *map(Path, workflow.configfiles)}:  # a module's user has files, too
-        refuse_keys_twice(file)
+        refuse_faulty(file)
     modifier = workflow.modifier
     if modifier.is_main_snakefile() or not modifier.skip_configfile:
         here = Path("config.yaml")
         is_own = modifier.is_main_snakefile() and here.exists() and not here.samefile(defaults)
         files = [*([here] if is_own else []), *given.configfiles]
         for file in [*files, *profile_files(sys.argv[1:], workflow.main_snakefile)]:
-            refuse_keys_twice(file)
+            refuse_faulty(file)
         above = [*map(load_configfile, files), given.config]
     else:
         above = [taken_apart(config, usual)]

@@ -14,7 +14,8 @@ from snakemake.exceptions import ApiError
 from snakemake.logging import logger
 
 import planning
-from leftovers import leftover_jobs, leftover_refusal
+import preempted
+from leftovers import jobs_in, leftover_refusal
 from memloc.budget.budget import Budget, make_budget, refusal
 from memloc.budget.finished import finished_jobs
 from memloc.budget.model import CostModel, Job
@@ -121,7 +122,8 @@ class Predictions:
         It is no function of a file of rules, where Snakemake shows a refusal with a trace.
         """
         if self.workflow.executor_plugin.name == "slurm":
-            planning.refuse(leftover_refusal(leftover_jobs(Path.cwd())))
+            planning.refuse(leftover_refusal(jobs_in(Path.cwd())))
+            preempted.Watch(Path.cwd()).start()
         self.refuse_to_run()
         self.compare_slots()
 

@@ -1,4 +1,4 @@
-"""What memloc refuses, said by Snakemake in the words of the error alone, without a trace."""
+"""What memloc refuses, or the system does, said by Snakemake in words alone, without a trace."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,10 +7,11 @@ from typing import Any
 from snakemake.exceptions import WorkflowError
 
 from memloc.errors import MemlocError
+from memloc.store.files import forbidden
 
 
 def readable(function: Callable) -> Callable:
-    """The same function, whose MemlocError becomes Snakemake's own kind of error."""
+    """The same function, whose errors for users become Snakemake's own kind of error."""
 
     @wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -18,6 +19,10 @@ def readable(function: Callable) -> Callable:
             return function(*arguments, **named)
         except MemlocError as error:
             raise WorkflowError(str(error)) from None
+        except OSError as error:
+            if said := forbidden(error):
+                raise WorkflowError(str(said)) from None
+            raise
 
     return called
 

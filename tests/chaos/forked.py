@@ -21,22 +21,31 @@ from mutations import Disk
 from study import write_study, write_task
 
 ROOT = Path(__file__).resolve().parents[2]
-TRAINING = {"epochs": 9, "learning_rate": 0.003, "batch_size": 4, "memorised_above": 0.95}
-STUDY = dict(
-    tasks=["toy", "other"],
-    stages=["control", "centroids", "generalisation"],
+TRAINING = {"epochs": 15, "learning_rate": 0.003, "batch_size": 4, "memorised_above": 0.95}
+STUDY = dict(  # with a job of every rule
+    tasks=["other", "other-binary"],
+    stages=["control", "centroids", "generalisation", "no_noise"],
+    model_seeds=[1, 2],
+    swapping={"components": ["layer", "attention", "mlp", "heads"]},
+    perturbation={"ratio": 0.25},
     training={**TRAINING, "keep_epochs": [1]},
     retraining={"epochs": 2},
     probing={"seeds": [1], "epochs": 3, "choose_after": 1},
     control={
         "auxiliary": "aid",
         "auxiliary_learning_rate": 1.0e-3,
-        "validation_tasks": ["other"],
+        "validation_tasks": ["other-binary"],
         "learning_rates": [0.01],
         "training": {"epochs": 2},
     },
 )
-QUICK = STUDY | {"tasks": ["toy"], "techniques": ["swapping", "retraining"], "stages": []}
+QUICK = STUDY | {
+    "tasks": ["toy"],
+    "techniques": ["swapping", "retraining"],
+    "stages": [],
+    "model_seeds": [1],
+    "swapping": {"components": ["layer"]},
+}
 TARGET = "results/summary/mcog.tsv"  # of the quick one
 MEMORISED = 0.9  # accuracy of theta_M2 on noisy examples; else swaps of layers tell nothing apart
 FINISHED = "finished"  # a file in the folder of a study that is used again
@@ -69,8 +78,10 @@ def write(folder: Path, study: dict) -> Path:
     )
     torch.manual_seed(0)
     BertForSequenceClassification(config).save_pretrained(model)
-    write_task(folder / "my-tasks", "other")
-    write_task(folder / "my-tasks", "aid", ("a", "b", "c"))
+    for name in ("other", "aid"):
+        write_task(folder / "my-tasks", name, ("a", "b", "c"))
+    with open(folder / "my-tasks/other.yaml", "a") as task:
+        task.write("binary_labels: [a, b]\n")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""A Slurm cluster of one node on this machine: partitions cpu and gpu, two pretended GPUs.
+"""A Slurm cluster of one node on this machine: four partitions, two pretended GPUs.
 
     python3 tests/slurm/cluster.py install        Debian's packages, as root
     python3 tests/slurm/cluster.py start FOLDER   keys, configuration, state and logs go there
@@ -23,13 +23,15 @@ PACKAGES = ("munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plu
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol")
 DEFAULT_PLACE = Path("/etc/slurm")
 CONFIGURATIONS = ("slurm.conf", "gres.conf")
+PARTITIONS = ("cpu", "gpu", "spot", "urgent")
 CPUS, MEMORY_MB, GPUS = 4, 64000, 2  # what the node claims, whatever the machine has
 PATIENCE = 300  # seconds for what takes one or a few on an idle machine
 
 # SlurmdParameters: claims count more than what is found. linuxproc, task/none: no cgroups.
 # JobAcctGather: a step is killed within seconds of taking more memory than it asked for.
 # MinJobAge: how long squeue shows finished jobs. cred_expire: a job of a lost node is started
-# again after that many seconds; sites have 120.
+# again after that many seconds; sites have 120. A job in the partition urgent preempts the others'
+# jobs, whose partition says what becomes of them: they are started again, or (spot) cancelled.
 CONFIGURATION = """\
 ClusterName=memloc
 SlurmctldHost={host}(127.0.0.1)
@@ -68,8 +70,13 @@ SlurmctldTimeout=30
 SlurmdTimeout=30
 NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} \
 Gres=gpu:{gpus} State=UNKNOWN
-PartitionName=cpu Nodes=node Default=YES MaxTime=INFINITE DefMemPerCPU=500 State=UP
-PartitionName=gpu Nodes=node Default=NO MaxTime=INFINITE DefMemPerCPU=500 State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=DEFAULT Nodes=node MaxTime=INFINITE DefMemPerCPU=500 State=UP
+PartitionName=cpu Default=YES PriorityTier=1
+PartitionName=gpu PriorityTier=1
+PartitionName=spot PriorityTier=1 PreemptMode=CANCEL
+PartitionName=urgent PriorityTier=10 PreemptMode=OFF
 """
 # Slurm counts a plain file as a GPU too, but tells jobs which is theirs only for a device.
 GPU_CONFIGURATION = """\
@@ -192,8 +199,8 @@ class Cluster:
     def stop(self) -> None:
         """Cancel all jobs, end the daemons, and take away the links."""
         if self._pid("slurmctld") is not None:
-            self.run("scancel", "--partition=cpu", check=False)
-            self.run("scancel", "--partition=gpu", check=False)
+            for partition in PARTITIONS:
+                self.run("scancel", f"--partition={partition}", check=False)
             give_up = time.monotonic() + 60
             while self.run("squeue", "--noheader", check=False) and time.monotonic() < give_up:
                 time.sleep(0.3)

@@ -216,6 +216,17 @@ def node_lost(cluster: Cluster, daemon_only: Path, everything: Path) -> None:
         driver.finish()
 
 
+def preempted(cluster: Cluster, started_again: Path, ended: Path) -> None:
+    """A job of more weight takes the node, from a partition that requeues and one that cancels."""
+    drivers = [Driver(folder, SWAP) for folder in (started_again, ended)]
+    for driver in drivers:
+        struck(driver)
+    whole = ("--exclusive", "--mem=0", "--time=5", "--output=/dev/null", "--wrap", "true")
+    cluster.run("sbatch", "--wait", "--partition=urgent", *whole)
+    for driver in drivers:
+        driver.finish()
+
+
 @pytest.fixture(scope="module")
 def troubles(cluster, finished, tmp_path_factory):
     """Every trouble once, several at a time: folder and what came of it, by name."""
@@ -228,6 +239,8 @@ def troubles(cluster, finished, tmp_path_factory):
         "driver_killed": {},
         "daemon_killed": {},
         "node_lost": {},
+        "preempted": {},
+        "preempted_for_good": {"rules": {"train_perturbed": {"slurm_partition": "spot"}}},
     }
     folders = {
         name: disturbed_study(
@@ -243,7 +256,11 @@ def troubles(cluster, finished, tmp_path_factory):
     # by itself: no other job should start while slurmd is away
     with ThreadPoolExecutor(1) as pool:
         lost = pool.submit(node_lost, cluster, folders["daemon_killed"], folders["node_lost"])
+    with ThreadPoolExecutor(1) as pool:  # a preempting job takes the whole node
+        two = (folders["preempted"], folders["preempted_for_good"])
+        pushed = pool.submit(preempted, cluster, *two)
     outcomes = {**first, "daemon_killed": lost, "node_lost": lost}
+    outcomes |= {"preempted": pushed, "preempted_for_good": pushed}
     return {name: (folders[name], outcome) for name, outcome in outcomes.items()}
 
 
@@ -256,7 +273,7 @@ def after(request, troubles):
 
 ALL_TROUBLES = (
     *("over_time", "over_memory", "cancelled"),
-    *("driver_killed", "daemon_killed", "node_lost"),
+    *("driver_killed", "daemon_killed", "node_lost", "preempted", "preempted_for_good"),
 )
 
 
@@ -282,6 +299,8 @@ def test_no_finished_epoch_is_trained_again(after):
         ("driver_killed", ["COMPLETED"]),
         ("daemon_killed", ["COMPLETED"]),
         ("node_lost", ["COMPLETED"]),
+        ("preempted", ["COMPLETED"]),
+        ("preempted_for_good", ["COMPLETED"]),
     ],
     indirect=["after"],
 )
@@ -295,7 +314,9 @@ def resumed(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    "after", ["over_time", "over_memory", "cancelled", "node_lost"], indirect=True
+    "after",
+    ["over_time", "over_memory", "cancelled", "node_lost", "preempted", "preempted_for_good"],
+    indirect=True,
 )
 def test_a_killed_job_resumes(after):
     assert resumed(after[0])
@@ -319,8 +340,8 @@ def test_a_new_attempt_asks_for_more_time(cluster, finished, after):
     assert minutes(again["TimeLimit"]) == 2 * minutes(undisturbed["TimeLimit"])
 
 
-@pytest.mark.parametrize("after", ["node_lost"], indirect=True)
-def test_slurm_starts_the_job_of_a_lost_node_again(cluster, after):
+@pytest.mark.parametrize("after", ["node_lost", "preempted", "preempted_for_good"], indirect=True)
+def test_slurm_starts_a_job_that_lost_its_place_again(cluster, after):
     assert training_jobs(cluster, after[0])[0]["Restarts"] == "1"
 
 

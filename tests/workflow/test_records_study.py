@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from driver import Results
-from study import planned, snakemake, write_study
+from study import (
+    PATIENCE,
+    holding,
+    let_go,
+    planned,
+    snakemake,
+    start,
+    wait_for,
+    wait_until_held,
+    write_study,
+)
 
 RETRIEVED = "toy.parquet"
 DATA = "results/toy/perturbed.parquet"
@@ -102,3 +112,44 @@ def test_a_driver_elsewhere_is_told_who_works_on_the_results(shared, tmp_path):
     assert "process " in said and "since 20" in said
     driver.release()
     snakemake(shared, *settings, "--", f"{there}/toy/perturbed.parquet")
+
+
+@pytest.fixture(scope="module")
+def retrieving(tmp_path_factory):
+    """Three studies with one new folder of resources that begin at once, and how they end.
+
+    The third has other data under the same name. The first is held in the middle of its retrieval
+    until the others have said that they wait.
+    """
+    root = tmp_path_factory.mktemp("retrieving")
+    folders = [
+        write_study(root / name, resources_dir=str(root / "resources"))
+        for name in ("first", "same", "other")
+    ]
+    table = folders[2] / "my-tasks/toy/train.csv"
+    table.write_text(table.read_text() + "w0 w9 w8 w7,yes\n")
+    first = start(folders[0], DATA, **holding(folders[0], retrieval=(r"/toy\.manifest\.json$", 1)))
+    wait_until_held(folders[0], "retrieval", first)
+    others = [start(folder, DATA) for folder in folders[1:]]
+    for folder, driver in zip(folders[1:], others, strict=True):
+        wait_for(lambda: "Waiting until" in (folder / "driver.log").read_text(), driver)  # noqa: B023
+    let_go(folders[0], "retrieval")
+    codes = [driver.wait(PATIENCE) for driver in (first, *others)]
+    return folders, codes, [(folder / "driver.log").read_text() for folder in folders], first.pid
+
+
+def test_a_study_waits_while_another_retrieves_into_shared_resources(retrieving):
+    folders, codes, said, first = retrieving
+    assert codes[:2] == [0, 0], said
+    assert f"retrieves into {folders[0].parent}/resources, the resources_dir" in said[1]
+    assert f"process {first} on" in said[1]
+    assert "rule retrieve_task" in said[0] and "rule retrieve_task" not in said[1]
+    assert (folders[0] / DATA).read_bytes() == (folders[1] / DATA).read_bytes()
+
+
+def test_it_does_not_take_or_replace_what_was_retrieved_otherwise(retrieving):
+    folders, codes, said, _ = retrieving
+    assert codes[2], said[2]
+    assert "was made otherwise: task.source.content" in said[2] and "Traceback" not in said[2]
+    assert "rule retrieve_task" not in said[2] and not (folders[2] / DATA).exists()
+    assert planned(folders[0], DATA) == {}

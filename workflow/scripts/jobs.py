@@ -11,7 +11,7 @@ from typing import Any
 import lifeline
 from memloc.errors import MemlocError
 from memloc.machine.gpus import own_gpu
-from memloc.store.files import full_disk, is_full
+from memloc.store.files import forbidden, full_disk, is_full
 from memloc.store.lock import one_process
 from memloc.store.provenance import memloc_version, sha256
 from memloc.store.records import check, made_with, recorded
@@ -108,6 +108,9 @@ def _reporting(snakemake: Any) -> Iterator[logging.Logger]:
         if is_full(error):
             name = getattr(error, "filename", None) or "a temporary file"
             logger.error("error in rule %s: %s", snakemake.rule, full_disk(name))
+            sys.exit(1)
+        if said := forbidden(error):
+            logger.error("error in rule %s: %s", snakemake.rule, said)
             sys.exit(1)
         logger.exception("rule %s failed", snakemake.rule)
         raise

@@ -167,3 +167,20 @@ def test_what_is_put_in_place_is_on_the_disk_before_its_name(tmp_path, monkeypat
     before = {path.name for path in told[:until]}
     assert {"checkpoint", "inner", "weights", "config", tmp_path.name} <= before
     assert told[until + 1 :] == [tmp_path / "deep"]
+
+
+def test_files_get_the_rights_of_new_files(tmp_path):
+    def mode(path):
+        return path.stat().st_mode & 0o777
+
+    (tmp_path / "usual").touch()
+    with atomic(tmp_path / "folder") as draft:
+        (draft / "in").mkdir(parents=True)
+        for name in ("in/private", "run"):
+            (draft / name).touch(mode=0o600 if name == "in/private" else 0o700)
+        (draft / "link").symlink_to("nowhere")
+    with atomic(tmp_path / "file") as draft:
+        draft.touch(mode=0o600)
+    usual = mode(tmp_path / "usual")
+    assert mode(tmp_path / "folder/in/private") == mode(tmp_path / "file") == usual
+    assert mode(tmp_path / "folder/run") == usual | 0o700

@@ -16,7 +16,7 @@ from memloc.data.readers import content_hash, read_file
 from memloc.errors import MemlocError
 from memloc.store.files import DiskFull, read_json, read_record, reading
 from memloc.study.tasks import load_task
-from memloc.study.yaml_keys import refuse_keys_twice
+from memloc.study.yaml_files import read_yaml
 
 BUILTIN = [
     kind
@@ -62,7 +62,7 @@ READERS = {
     "a record": lambda path: read_record(path, "Bring it"),
     "JSON": read_json,
     "a task file": lambda path: load_task(path.stem, [path.parent]),
-    "keys": refuse_keys_twice,
+    "YAML": read_yaml,
 }
 WAYS = {
     "pipe": os.mkfifo,

@@ -194,7 +194,7 @@ def test_refusals_name_file_key_and_remedy(tmp_path, keys, words):
 
 def test_key_given_twice(tmp_path):
     (tmp_path / "animals.yaml").write_text("label: a\nlabel: b\n")
-    with pytest.raises(MemlocError, match=r"animals\.yaml.*label is given twice.* line 2,"):
+    with pytest.raises(MemlocError, match=r"animals\.yaml, line 2: .*'label' is given twice"):
         load_task("animals", [tmp_path])
 
 

@@ -131,8 +131,9 @@ class Centroids:
     facts: dict[str, Any]
 
     def plot(self, axes: Any = None, source: str = "trained") -> Any:
-        """Draw the examples of all pairs of classes, pooled (Figure 10), on a matplotlib axis (None:
-        a new one).
+        """Draw the examples of all pairs of classes, pooled (Figure 10).
+
+        axes: of matplotlib; None: new ones.
 
         source: "trained", or "bottom" or "top" for that half of the layers taken from theta_O.
         """

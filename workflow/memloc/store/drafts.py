@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -29,6 +30,8 @@ TRIES = 5
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 REPLACED, REMOVED = "replaced", "removed"
 SCRATCH = ".scratch"
+# What the user's umask takes away; it can only be asked for by setting it.
+os.umask(MASK := os.umask(0o077))
 
 
 def settle(path: str | Path) -> None:
@@ -116,16 +119,21 @@ def new_holder(path: Path) -> Path:
 def opened(path: Path) -> IO[str]:
     """A lock's file to read and append to; its folder is made if it is missing.
 
-    Anything else than a file under its name is nobody's lock, and is removed.
+    Anything else than a file under its name is nobody's lock, and is removed; so is a link, by
+    which another user of a shared folder could have a file of this one's written to.
     """
 
     def make() -> IO[str]:
-        if os.path.lexists(path) and not path.is_file():
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
             logger.warning("%s is no file: removing it", path)
             discard(path)
-        return open(path, "a+")
+        return open(path, "a+", opener=_unfollowed)
 
     return _below(path.parent, make)
+
+
+def _unfollowed(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _below(folder: Path, make: Callable[[], T]) -> T:
@@ -146,6 +154,7 @@ def put_in_place(draft: Path, path: Path) -> None:
     So is a file in the place of a folder. The draft is on the disk before that, its name when this
     returns.
     """
+    _share(draft)
     sync_all(draft)
     if path.exists() and not path.is_symlink() and (path.is_dir() or draft.is_dir()):
         if _exchange(draft, path):
@@ -154,6 +163,17 @@ def put_in_place(draft: Path, path: Path) -> None:
         os.replace(path, draft.with_name(REPLACED))
     os.replace(draft, path)
     sync(path.parent)
+
+
+def _share(draft: Path) -> None:
+    """Give files the rights that a new file has.
+
+    safetensors lets nobody but their owner read its own, and results and resources may be shared.
+    """
+    for path in draft.rglob("*") if draft.is_dir() else [draft]:
+        state = path.lstat()
+        if stat.S_ISREG(state.st_mode) and state.st_mode & 0o666 != 0o666 & ~MASK:
+            path.chmod(stat.S_IMODE(state.st_mode) | 0o666 & ~MASK)
 
 
 def _delete(path: Path) -> None:

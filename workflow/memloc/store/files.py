@@ -15,6 +15,7 @@ from memloc.store.drafts import new_holder, put_in_place, settle
 
 logger = logging.getLogger(__name__)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: a file as large as is allowed
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 # safetensors and Arrow say what happened in words alone
 FULL_WORDS = (
     *("No space left on device", "Disk quota exceeded", "File too large"),
@@ -73,6 +74,19 @@ def full_disk(path: str | Path, needs: float | None = None, written: float = 0) 
         f"{path}: the disk is full: this needs {more}, and {readable(free)} are free (or left of "
         "your quota). Make room, or point results_dir at a larger disk; then run the same command "
         "again: what is finished stays, and training goes on after the last epoch it saved."
+    )
+
+
+def forbidden(error: BaseException) -> MemlocError | None:
+    """The error for a file or folder that this user may not read or write; None for other errors.
+
+    What others own is no fault of memloc's: it is said in a line at the edge of a plan or a job.
+    """
+    if not isinstance(error, OSError) or error.errno not in FORBIDDEN:
+        return None
+    return MemlocError(
+        f"{error.filename or 'a file'}: {error.strerror}. Have its owner let this user read it, or "
+        "write to its folder; or give this study a results_dir and a resources_dir of its own"
     )
 
 

@@ -39,7 +39,7 @@ def one_process(
                 logger.info("another process has finished this run: its results stand")
                 yield True
                 return
-            if not _is_current(file, path):
+            if not is_current(file, path):
                 continue  # the process that held the lock has removed this file
             settle(scratch)
             _write(file, {"host": socket.gethostname(), "process": os.getpid()})
@@ -92,7 +92,7 @@ def _write(file: IO[str], record: Mapping[str, Any]) -> None:
         os.write(file.fileno(), json.dumps(record).encode())  # "a+": always at the file's end
 
 
-def _is_current(file: IO[str], path: Path) -> bool:
+def is_current(file: IO[str], path: Path) -> bool:
     """Whether `path` still names the open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())

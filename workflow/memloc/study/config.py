@@ -6,6 +6,7 @@ Snakemake imports this module while it plans: no torch, no pandas.
 import hashlib
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,16 @@ def _leaves(fault: Fault) -> Iterator[Fault]:
 
 
 def _meant(text: str) -> Any:
-    """The value that YAML reads from a text; also numbers like 1e-5, which YAML reads as text."""
-    value = yaml.safe_load(text)
-    try:
+    """The value that YAML reads from a text; also numbers like 1e-5, which YAML reads as text.
+
+    A text that YAML stumbles at stays one, which the schema then refuses by its key.
+    """
+    value: Any = text
+    with suppress(Exception):  # each kind of value has errors of its own
+        value = yaml.safe_load(text)
+    with suppress(ValueError):
         return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+    return value
 
 
 def check_config(config: Config, schema: str | Path) -> None:

@@ -8,9 +8,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from memloc.errors import MemlocError
+from memloc.study.yaml_files import read_yaml
 
 Settings = Mapping[str, Any]
 KINDS = ("hub", "folder", "package")  # of places that models come from
@@ -20,14 +19,13 @@ OF_SOURCE = (*KINDS, "revision", "inside", "layers", "note")  # said of that pla
 
 def read_defaults(path: Path) -> dict[str, Any]:
     """The workflow's own config.yaml; MemlocError where it is gone, or holds no settings."""
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         raise MemlocError(
             f"{path} is missing: it holds the default of every setting. Restore it (in a clone: "
             "git checkout config.yaml), and keep settings of your own in another file, given with "
             "--configfile"
-        ) from None
+        )
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise MemlocError(f"{path} holds no settings: restore it (git checkout config.yaml)")
     return found

@@ -17,9 +17,9 @@ import yaml
 
 from memloc.errors import MemlocError, encodable, listed, shortly, unwritable
 from memloc.store.columns import RESERVED
-from memloc.store.files import read_plain, reading
 from memloc.study.schema_errors import Fault, explain
 from memloc.study.sources import check_source, is_local, local_hashes, name_only, splits_needed
+from memloc.study.yaml_files import read_yaml
 
 Task = dict[str, Any]
 
@@ -134,25 +134,8 @@ def _unknown(name: str, folders: list[Path]) -> MemlocError:
     )
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML that refuses a key given twice, of which the first would silently be lost."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: list[Any] = []
-        for key, _ in node.value:
-            if key.tag.endswith(":merge"):  # <<, whose keys may be overridden
-                continue
-            name = self.construct_object(key, deep=True)
-            if name in seen:
-                problem = f"the key {name} is given twice"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.append(name)
-        return super().construct_mapping(node, deep)
-
-
 def _parse(file: Path) -> Task:
-    with reading(file, "Mend the line named, or write the file anew."):
-        content = yaml.load(read_plain(file).decode("utf-8-sig"), Loader=_Loader)
+    content = read_yaml(file)
     if not isinstance(content, dict):
         raise MemlocError(f"{file}: must hold `key: value` lines, but holds {shortly(content)}.")
     return content
