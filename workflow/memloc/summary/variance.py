@@ -38,6 +38,7 @@ LEVELS = {
 }  # fmt: skip
 TOO_FEW = "too few runs to tell the parts apart"
 BOUNDS = (1e-4, 1e4)  # of a standard deviation as a multiple of the residual one
+STARTS = (0.3, 1, 3, 10, 30)
 FEW = 5  # degrees of freedom below which an estimate is called rough
 
 
@@ -83,18 +84,11 @@ def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
     scaled = runs.assign(mcog=runs["mcog"] / spread)
     model = MixedLM.from_formula("mcog ~ 1", scaled, groups=TASK, vc_formula=effects)
     model.cov_pen = None  # which only `fit` would set
-    found = np.ones(len(factors))  # roots of variances, as multiples of the residual one
-    for _ in range(
-        2
-    ):  # anew from where the first search ended, whose simplex may have shrunk early
-        best = minimize(
-            lambda roots: -model.loglike(roots),
-            found,
-            bounds=[BOUNDS] * len(factors),
-            method="Nelder-Mead",
-            options={"xatol": 1e-6, "fatol": 1e-9, "maxiter": 2000},
-        )
-        found = best.x
+    count = len(factors)
+    # from several starts, and anew from the best end: a search can get stuck at a variance of 0
+    ends = [_searched(model, np.full(count, start)) for start in STARTS]
+    best = _searched(model, min(ends, key=lambda end: end.fun).x)
+    found = best.x
     if not best.success or np.max(found) > 0.99 * BOUNDS[1]:  # next to no rest: no maximum
         return dict.fromkeys([*factors, RESIDUAL], np.nan)
     none, ratios = np.zeros((0, 0)), found**2  # there are no other random effects
@@ -102,6 +96,17 @@ def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
     rest = float(model.get_scale(fixed, none, ratios)) * spread**2
     named = zip(model.exog_vc.names, ratios, strict=True)
     return {name: float(ratio) * rest for name, ratio in named} | {RESIDUAL: rest}
+
+
+def _searched(model: Any, start: np.ndarray) -> Any:
+    """The most likely roots of variances, as multiples of the residual one, near a start."""
+    return minimize(
+        lambda roots: -model.loglike(roots),
+        start,
+        bounds=[BOUNDS] * len(start),
+        method="Nelder-Mead",
+        options={"xatol": 1e-6, "fatol": 1e-9, "maxiter": 2000},
+    )
 
 
 def parts(runs: pd.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
