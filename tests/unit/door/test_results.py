@@ -55,8 +55,11 @@ def test_pictures_go_to_the_axis_that_is_given_and_change_nothing_else():
     assert windows().plot_layers(three).lines[0].get_xdata().tolist() == [1, 2, 3, 4]
     assert windows().plot() is not one
     numbers = dict.fromkeys(CENTROID_COLUMNS, 0.5)
-    rows = [numbers | {"source": "trained", "layer": n, "class_a": "a", "class_b": "b"}
-            for n in (1, 2)]  # fmt: skip
+    rows = [
+        numbers | {"source": "trained", "layer": layer, "class_a": a, "class_b": b, "n_noisy": 9}
+        for layer in (1, 2)
+        for a, b in (("a", "b"), ("all", "all"))
+    ]
     places = Centroids(pd.DataFrame(rows), pd.DataFrame(), {})
     assert places.plot().get_ylabel().startswith("place between")
     with pytest.raises(memloc.MemlocError, match="source 'middle'"):

@@ -136,6 +136,7 @@ def test_probing(tiny_files, tmp_path):
     recipe = dict(hidden=8, hidden_layers=1, epochs=3, choose_after=1, batch_size=16)
     whole = memloc.door.settings.PROBING | recipe
     settings = SETTINGS | {"recipe": whole, "seeds": [1, 2], "states": "float32"}
+    settings["last_state"] = "before_norm"
     theirs = stage(probes.run, tiny_files, tmp_path, settings, ["table"], theta_F="frozen")
     result = memloc.probe(
         *two.models(tiny_files),
@@ -163,7 +164,8 @@ def test_weight_change(tiny_files, tmp_path):
 
 def test_centroids(tiny_files, tmp_path):
     outputs = ("table", "events")
-    theirs = stage(explain.run, tiny_files, tmp_path, SETTINGS, outputs, theta_O="frozen")
+    settings = SETTINGS | {"last_state": "before_norm"}
+    theirs = stage(explain.run, tiny_files, tmp_path, settings, outputs, theta_O="frozen")
     memorised, other = two.models(tiny_files)
     for model in (memorised, other):
         model.config.id2label = dict(enumerate(two.CLASSES))

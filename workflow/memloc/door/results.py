@@ -146,5 +146,6 @@ class Centroids:
         return places(axes, self.table, source)
 
     def __repr__(self) -> str:
-        pairs = len(self.table[["class_a", "class_b"]].drop_duplicates())
+        apart = self.table[self.table["class_a"] != self.table["class_b"]]  # not all pairs pooled
+        pairs = len(apart[["class_a", "class_b"]].drop_duplicates())
         return f"Centroid analysis: {pairs} pairs of classes, {self.table['layer'].max()} layers"
