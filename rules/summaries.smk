@@ -399,7 +399,7 @@ rule summarise_control:
     params:
         runs=lambda w: CONTROL.technique_runs(),
         options=PARAMS.weight_options(),
-        seed=config["data_seed"],
+        seed=STUDY.data_seed,
         code=CODE("summarise_control.py", *techniques.modules()),
     script:
         "../workflow/scripts/summarise_control.py"

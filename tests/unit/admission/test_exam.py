@@ -342,3 +342,23 @@ def test_a_model_that_crashes_is_refused_like_any_other(bert, without_tokens):
     with pytest.raises(MemlocError, match="stops with TypeError: forward") as refusal:
         examine(bert, Words())
     assert "\n" not in str(refusal.value)
+
+
+def test_layers_that_remember_the_pass_before_are_refused():
+    """Layer 1 adds what layer 3 received in the pass before: a shortcut would leave that out."""
+    model = tiny_model("bert")
+    first, _, third, *_ = find_layers(model)
+    kept = [torch.zeros(())]
+
+    class Remembering(type(third)):
+        def forward(self, hidden_states, *args, **kwargs):
+            if self is first:
+                hidden_states = hidden_states + 0.5 * kept[0]
+            if self is third:
+                kept[0] = hidden_states.amax()
+            return super().forward(hidden_states, *args, **kwargs)
+
+    first.__class__ = third.__class__ = Remembering
+    inputs = collate(example_rows(Words(), VOCABULARY)[:2], PAD)
+    with pytest.raises(MemlocError):
+        check_windows(model, disturbed(model), inputs)

@@ -81,3 +81,28 @@ def test_shared_keys_and_values_are_refused():
     assert len(head_masks(llama(4))) == 2
     with pytest.raises(MemlocError, match=r"layer 1 .* share weights of self_attn\.[kv]_proj"):
         head_masks(llama(2))
+
+
+class Flipped(torch.nn.Linear):
+    """Gives its features in the reverse order: feature i isn't row i of the weight."""
+
+    def forward(self, state):
+        return super().forward(state).flip(-1)
+
+
+class Normed(torch.nn.Linear):
+    """Mixes its features, and with them the heads."""
+
+    def forward(self, state):
+        found = super().forward(state)
+        return torch.nn.functional.layer_norm(found, found.shape[-1:])
+
+
+@pytest.mark.parametrize("kind", [Flipped, Normed])
+@pytest.mark.parametrize("place", ["self.value", "output.dense"])
+def test_maps_that_are_not_plainly_linear_are_refused(kind, place):
+    model = tiny_model("bert")
+    attention = find_layers(model)[1].attention
+    attention.get_submodule(place).__class__ = kind
+    with pytest.raises(MemlocError, match=f"layer 2 .* a {kind.__name__} of its attention"):
+        head_masks(model)

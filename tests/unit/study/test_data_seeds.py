@@ -177,3 +177,16 @@ def test_names_that_are_no_tasks_match_nothing():
     assert all(re.fullmatch(TASK, name) for name in ("rte", "trec-binary", "rte@0", "rte@12"))
     for name in ("rte@", "rte@x", "rte@01", "@1", "rte@1@2", "a/b", "rte@-1"):
         assert not re.fullmatch(TASK, name), name
+
+
+def test_a_seed_that_is_not_asked_for_perturbs_nothing():
+    for plan, name in (study(), "a@1"), (study(data_seeds=[0, 1]), "a@0"):
+        with pytest.raises(MemlocError, match=f"{name} is a task perturbed anew"):
+            plan.params.perturbation({**SUBJECT, "task": name})
+
+
+def test_rules_take_the_data_seed_from_the_study():
+    """The configuration has none where several are given."""
+    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
+    assert len(files) > 5
+    assert not [path.name for path in files if 'config["data_seed"]' in path.read_text()]

@@ -134,3 +134,16 @@ def test_p_is_adjusted_over_techniques():
 def test_intervals_hold_the_mean_and_are_never_a_point(accuracies):
     low, high = interval(np.array(accuracies, dtype=float))
     assert 0 <= low <= np.mean(accuracies) <= high <= 1 and high - low > 0.1
+
+
+def test_chance_is_that_of_the_models_that_have_an_accuracy():
+    found = scored(8, lambda *_: 1, ["layers1-2", "layers2-3"], ["a", "b"])
+    told = found[found["model"] == "a"].copy()
+    found.loc[found["model"] == "b", "accuracy"] = np.nan
+    found.loc[found["model"] == "b", "chance"] = 0.01
+    everything, alone = (
+        over_tasks(part, ["technique", "scores"]).set_index("model") for part in (found, told)
+    )
+    numbers = ["accuracy", "ci_low", "ci_high", "chance", "shuffled", "n"]
+    of_all, of_one = everything.loc["all", numbers], alone.loc["a", numbers]
+    assert np.allclose(np.array(of_all, dtype=float), np.array(of_one, dtype=float))

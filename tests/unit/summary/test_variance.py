@@ -162,8 +162,9 @@ def test_degrees_of_freedom_are_those_of_the_design():
     }  # fmt: skip
 
 
-def test_runs_that_are_all_alike_vary_by_nothing():
-    rows = components(frame(np.full((3, 2, 2), 6.5)))
+@pytest.mark.parametrize("centre", [6.5, 0.7])  # the mean of numbers like .7 is none of them
+def test_runs_that_are_all_alike_vary_by_nothing(centre):
+    rows = components(frame(np.full((3, 2, 2), centre)))
     assert [row["variance"] for row in rows] == [0.0] * 4
     assert all(np.isnan(row["share"]) for row in rows)
 

@@ -21,6 +21,11 @@ def example_rows(tokenizer: PreTrainedTokenizerBase, vocabulary: int) -> list[li
     """Token ids of rows of LENGTHS, drawn at random from all but the special tokens."""
     special = special_tokens(tokenizer).keys() | set(tokenizer.all_special_ids)
     ordinary = torch.tensor(sorted(set(range(min(len(tokenizer), vocabulary))) - special))
+    if not len(ordinary):
+        raise MemlocError(
+            f"its tokenizer has {len(tokenizer)} tokens, and all of them are special: its "
+            "vocabulary wasn't read"
+        )
     generator = torch.Generator().manual_seed(0)
     draws = [torch.randint(len(ordinary), (n,), generator=generator) for n in LENGTHS]
     return [ordinary[draw].tolist() for draw in draws]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 from transformers import PreTrainedModel
 
-from memloc.admission.logits import Inputs, Remembered, distance
+from memloc.admission.logits import Inputs, Remembered, distance, logits_of, rounding
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper
 from memloc.models.blocks import LAYER, keep_parts
@@ -79,10 +79,24 @@ def check_windows(
                 f"weights there move them by {effect:.2g})"
             )
         worst, effects = max(worst, wrong), [*effects, effect]
+    _check_shortcut(plain, other, parts)
     return (
         f"logits differ by at most {worst:.1g} where windows move them by {min(effects):.2g} to "
         f"{max(effects):.2g}"
     )
+
+
+def _check_shortcut(plain: Remembered, other: PreTrainedModel, parts: Sequence[set[str]]) -> None:
+    """Raise MemlocError unless layers below a change can be left out of a pass."""
+    last = len(parts)
+    with exchanged(plain.model, other, (last, last), parts):
+        whole = logits_of(plain.model, plain.inputs)
+        apart = distance(plain.logits_from(last), whole)
+    if apart > rounding(whole):
+        raise MemlocError(
+            f"two passes with the same weights differ by {apart:.2g}: something beside the layers "
+            "carries information from one to the other"
+        )
 
 
 def whole_layers(model: PreTrainedModel) -> list[set[str]]:

@@ -149,6 +149,11 @@ def _device(chosen: str | torch.device | None, model: PreTrainedModel) -> torch.
 
 
 def _prepare(model: PreTrainedModel, pad_id: int, name: str) -> None:
+    if model.base_model is model:
+        raise MemlocError(
+            f"{name} is a {type(model).__name__} without a classification head; load it with "
+            "AutoModelForSequenceClassification"
+        )
     try:
         refuse_nonfinite(ready(model, pad_id))
     except MemlocError as error:

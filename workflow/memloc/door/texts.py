@@ -1,6 +1,6 @@
 """Texts, labels and marks as a notebook has them, checked and tokenised."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -126,6 +126,8 @@ def _column(given: Given, values: Any, default: str) -> Any:
 def _plain(values: Any) -> list:
     """A list of Python's own values of a list, array, tensor, series or dataset's column."""
     found = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(found, Iterable):
+        raise MemlocError(f"{shortly(values)} is given where a list is expected, one value a text")
     return [value.item() if hasattr(value, "item") else value for value in found]
 
 
@@ -141,8 +143,8 @@ def _rows(texts: Any, columns: Sequence[str], what: str) -> Rows:
     for number, row in enumerate(rows):
         if len(row) != len(rows[0]) or not row or not all(isinstance(part, str) for part in row):
             raise MemlocError(
-                f"{what}: row {number} is {shortly(row)}; expected a text, or as many texts as row "
-                f"0 has ({len(rows[0])})"
+                f"{what}: row {number} is {shortly(row)}; expected a text, or texts, as many in "
+                "every row"
             )
     return rows
 

@@ -62,6 +62,14 @@ def head_masks(model: PreTrainedModel) -> list[Masks]:
     return masks
 
 
+def _is_linear(call: Call) -> bool:
+    """Whether a map gives what its weight and bias give, feature by feature: then the feature i of
+    its output is row i of its weight."""
+    weight = call.map.weight if _axis(call.map) == 0 else call.map.weight.T
+    plain = torch.nn.functional.linear(call.read, weight, getattr(call.map, "bias", None))
+    return plain.shape == call.gave.shape and torch.allclose(plain, call.gave, atol=1e-4, rtol=1e-4)
+
+
 def _watched(
     stack: LayerStack, number: int, entry: Any, hidden: torch.Tensor, names: Iterable[str]
 ) -> list[Call]:
@@ -69,9 +77,11 @@ def _watched(
     layer = stack.layers[number]
     owners = {name.rpartition(".")[0] for name in names}
     calls: list[Call] = []
+    odd: list[nn.Module] = []
 
     def note(module: nn.Module, args: tuple, returned: torch.Tensor) -> None:
         calls.append(Call(module, args[0], returned))
+        odd.extend([] if _is_linear(calls[-1]) else [module])
 
     parts = [m for name, m in layer.named_modules() if name in owners and _matrix(m) is not None]
     hooks = [module.register_forward_hook(note) for module in parts]
@@ -80,6 +90,11 @@ def _watched(
     finally:
         for hook in hooks:
             hook.remove()
+    if odd:
+        raise MemlocError(
+            f"layer {number + 1} of {type(stack.model).__name__}: its heads can't be told apart: a "
+            f"{type(odd[0]).__name__} of its attention isn't plainly linear; {REMEDY}"
+        )
     return calls
 
 

@@ -140,7 +140,7 @@ def alone(content: Content) -> str:
     below = (frame["error"] < ONE_LAYER_ERROR).mean()
     return (
         f"{lead}: modifying a single layer ({' or '.join(by)}) undoes {top['error']:.0%} of the "
-        f"memorised labels at most ({content.task_label(top['task'])}, "
+        f"noisy labels at most ({content.task_label(top['task'])}, "
         f"{content.model_label(top['model'])}, layer {top['layer']}), and less than "
         f"{ONE_LAYER_ERROR:.0%} in {below:.0%} of the {len(frame)} cases (task × model × "
         f"technique, {_count(frame['task'].nunique(), 'task')}); these are shares as measured, "

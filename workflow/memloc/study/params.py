@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from memloc.errors import MemlocError
 from memloc.study import config as settings
 from memloc.study.data_seeds import further_seed, refuse_own_noise
 from memloc.study.tasks import task_params
@@ -41,6 +42,11 @@ class Params:
         rows: dict[str, Any] = {}
         if further_seed(w["task"]) is not None:
             refuse_own_noise(w["task"], task)
+            if w["task"] not in self.study.anew:
+                raise MemlocError(
+                    f"{w['task']} is a task perturbed anew, and data_seeds doesn't ask for it: "
+                    f"there are {', '.join(self.study.anew) or 'none'}"
+                )
             rows = {"rows_seed": self.study.data_seed}
         return rows | dict(
             task=w["task"],

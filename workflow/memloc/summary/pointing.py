@@ -55,9 +55,12 @@ def task_means(part: pd.DataFrame) -> pd.Series:
 def _numbers(part: pd.DataFrame) -> dict[str, float]:
     own, tasks = own_pairs(part), task_means(part)
     low, high = interval(tasks.to_numpy())
-    others = part[part["task"].isin(tasks.index)].groupby(["task", "own_model", "judged"])
+    # Chance is that of the models that the accuracy is of: others may have more layers.
+    told = own.dropna(subset=["accuracy"])
+    models = told[["task", "own_model"]].drop_duplicates()
+    others = part.merge(models).groupby(["task", "own_model", "judged"])
     values = (
-        tasks.mean(), low, high, tasks.std(), own.groupby("task")["chance"].mean().mean(),
+        tasks.mean(), low, high, tasks.std(), told.groupby("task")["chance"].mean().mean(),
         others["accuracy"].mean().groupby("task").mean().mean(),
         len(tasks), int(own["accuracy"].count()), int(own["accuracy"].isna().sum()),
     )  # fmt: skip

@@ -39,6 +39,7 @@ LEVELS = {
 TOO_FEW = "too few runs to tell the parts apart"
 BOUNDS = (1e-4, 1e4)  # of a standard deviation as a multiple of the residual one
 STARTS = (0.3, 1, 3, 10, 30)
+ROUNDING = 1e-9  # of numbers that are all alike
 FEW = 5  # degrees of freedom below which an estimate is called rough
 
 
@@ -78,8 +79,9 @@ def reml(runs: pd.DataFrame, factors: Sequence[str]) -> dict[str, float]:
     gradients, which vanish there.
     """
     spread = float(runs["mcog"].std())
-    if not factors or spread == 0:
-        return dict.fromkeys(factors, 0.0) | {RESIDUAL: spread**2}
+    alike = np.ptp(runs["mcog"]) <= ROUNDING * max(1.0, runs["mcog"].abs().max())
+    if not factors or alike:
+        return dict.fromkeys(factors, 0.0) | {RESIDUAL: 0.0 if alike else spread**2}
     effects = {name: EFFECTS[name] for name in factors}
     scaled = runs.assign(mcog=runs["mcog"] / spread)
     model = MixedLM.from_formula("mcog ~ 1", scaled, groups=TASK, vc_formula=effects)
