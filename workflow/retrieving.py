@@ -34,7 +34,8 @@ class OneRetriever(logging.Handler):
         """Begin with the first record after the workflow has been read, as the driver does."""
         if not self.begun and self.workflow.execution_settings is not None:
             self.begun = True
-            if not self.workflow.output_settings.dryrun:
+            # An error is the refusal of a driver whose folder another one holds: it ends.
+            if not self.workflow.output_settings.dryrun and record.levelno < logging.ERROR:
                 self._hold()
         elif record.msg == NOTHING_TO_BE_DONE_MSG:
             self._release(list(self.held))
