@@ -15,8 +15,8 @@ from driver import Resources
 from retrieving import OneRetriever, one_at_a_time
 
 
-def record(msg="Building DAG of jobs...", **facts):
-    return logging.makeLogRecord({"msg": msg, **facts})
+def record(msg="Building DAG of jobs...", levelno=logging.INFO, **facts):
+    return logging.makeLogRecord({"msg": msg, "levelno": levelno, **facts})
 
 
 PLANNED = record(event=LogEvent.RUN_INFO)
@@ -37,7 +37,7 @@ class Plan:
         return job in self.done
 
 
-def begun(folder, dry=False, plan=None):
+def begun(folder, dry=False, plan=None, first=None):
     """A driver that has read the workflow and begins to plan."""
     handler = OneRetriever(
         SimpleNamespace(
@@ -47,7 +47,7 @@ def begun(folder, dry=False, plan=None):
         )
     )
     handler.folders.add(str(folder))
-    handler.emit(record())
+    handler.emit(first or record())
     return handler
 
 
@@ -125,6 +125,15 @@ def test_the_next_waits_and_says_for_whom(tmp_path, caplog):
     assert caplog.text.count("Waiting until it has") == 1
 
 
+def test_a_driver_that_is_refused_for_its_folder_does_not_wait(tmp_path):
+    """Snakemake's first words are then the refusal, and after it others that it ends with."""
+    first = begun(tmp_path)
+    refused = begun(tmp_path, first=record("Error: another process", levelno=logging.ERROR))
+    refused.emit(record("it ends"))
+    assert not refused.held and first.held
+    first.close()
+
+
 def test_who_may_be_at_work_on_another_machine_is_not_waited_for(tmp_path):
     place = Resources(tmp_path).place
     place.parent.mkdir()
@@ -139,9 +148,9 @@ def test_who_may_be_at_work_on_another_machine_is_not_waited_for(tmp_path):
 def test_two_modules_with_one_folder_do_not_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr("planning.is_driver", lambda workflow: True)
     added = []
-    monkeypatch.setattr(
-        "retrieving.logger", SimpleNamespace(handlers=added, addHandler=added.append)
-    )
+    logger = SimpleNamespace(handlers=added, addHandler=added.append)
+    for module in ("retrieving", "planning"):
+        monkeypatch.setattr(f"{module}.logger", logger)
     storage = SimpleNamespace(default_storage_provider=None)
     workflow = SimpleNamespace(storage_registry=storage)
     for _ in range(2):
