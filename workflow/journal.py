@@ -127,8 +127,7 @@ def watch(predictions: Predictions) -> None:
     workflow = predictions.workflow
     if not planning.is_driver(workflow):
         return
-    found = (h for h in logger.handlers if isinstance(h, Journal) and h.workflow is workflow)
-    handler = next(found, None)
+    handler = planning.handler_of(workflow, Journal)
     if handler is None:
         handler = Journal(workflow)
         logger.addHandler(handler)

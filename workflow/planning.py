@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.exceptions import ApiError, WorkflowError
@@ -28,6 +28,7 @@ from memloc.budget.model import Job
 from memloc.errors import MemlocError
 from part import Part
 
+Handler = TypeVar("Handler", bound=logging.Handler)
 READING_SECONDS = 15.0  # for which a command may read the workflow before it counts as a run
 
 
@@ -192,7 +193,12 @@ def claim_results(workflow: Any, results: str) -> None:
 
 
 def _claimant(workflow: Any) -> OneDriver | None:
-    found = (h for h in logger.handlers if isinstance(h, OneDriver) and h.workflow is workflow)
+    return handler_of(workflow, OneDriver)
+
+
+def handler_of(workflow: Any, kind: type[Handler]) -> Handler | None:
+    """The handler of a kind on Snakemake's logger that serves this workflow, if there is one."""
+    found = (h for h in logger.handlers if isinstance(h, kind) and h.workflow is workflow)
     return next(found, None)
 
 

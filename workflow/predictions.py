@@ -121,10 +121,12 @@ class Predictions:
 
         It is no function of a file of rules, where Snakemake shows a refusal with a trace.
         """
-        if self.workflow.executor_plugin.name == "slurm":
+        on_slurm = self.workflow.executor_plugin.name == "slurm"
+        if on_slurm:
             planning.refuse(leftover_refusal(jobs_in(Path.cwd())))
-            preempted.Watch(Path.cwd()).start()
         self.refuse_to_run()
+        if on_slurm:
+            preempted.Watch(Path.cwd()).start()
         self.compare_slots()
 
     def refuse_to_run(self) -> None:

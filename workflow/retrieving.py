@@ -82,8 +82,7 @@ def one_at_a_time(workflow: Any, folder: str) -> None:
     """Have this driver wait for others that retrieve into `folder`; nothing is in a storage."""
     if not planning.is_driver(workflow) or workflow.storage_registry.default_storage_provider:
         return
-    known = (h for h in logger.handlers if isinstance(h, OneRetriever) and h.workflow is workflow)
-    handler = next(known, None)
+    handler = planning.handler_of(workflow, OneRetriever)
     if handler is None:
         handler = OneRetriever(workflow)
         logger.addHandler(handler)

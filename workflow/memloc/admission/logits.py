@@ -1,7 +1,6 @@
 """Inputs that a model is examined on, its logits, and how far two of them may be apart."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import special_tokens
 from memloc.errors import MemlocError
+from memloc.models.layer_stack import forwards_replaced
 from memloc.models.layers import find_layers
 
 Inputs = dict[str, torch.Tensor]
@@ -65,23 +65,14 @@ class Remembered:
 
     def logits_from(self, first: int) -> torch.Tensor:
         """The model's logits as it is now, if its layers changed from layer `first` (1..L) on."""
-        with self._short(first):
+        below = slice(first - 1)
+        stand_ins = map(_giving, self.returned[below])
+        with forwards_replaced(list(self.layers)[below], stand_ins):
             return logits_of(self.model, self.inputs)
 
-    @contextmanager
-    def _short(self, first: int) -> Iterator[None]:
-        below = list(zip(self.layers, self.returned, strict=True))[: first - 1]
-        own = [layer.__dict__.get("forward") for layer, _ in below]  # put there by a library
-        try:
-            for layer, returned in below:
-                layer.forward = lambda *_, _returned=returned, **__: _returned
-            yield
-        finally:
-            for (layer, _), forward in zip(below, own, strict=True):
-                if forward is None:
-                    layer.__dict__.pop("forward", None)
-                else:
-                    layer.forward = forward
+
+def _giving(returned: Any) -> Callable[..., Any]:
+    return lambda *_, **__: returned
 
 
 def distance(one: torch.Tensor, two: torch.Tensor) -> float:

@@ -6,7 +6,7 @@ layer receives besides the hidden state (masks, rotary embeddings, position bias
 from the model's forward pass, so encoders and decoders of transformers work unmodified.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -132,17 +132,8 @@ class LayerStack:
 
             return forward
 
-        own = [layer.__dict__.get("forward") for layer in self.layers]  # put there by a library
-        try:
-            for number, layer in enumerate(self.layers):
-                layer.forward = forward_of(number)
+        with forwards_replaced(self.layers, map(forward_of, range(len(self.layers)))):
             yield
-        finally:
-            for layer, forward in zip(self.layers, own, strict=True):
-                if forward is None:
-                    layer.__dict__.pop("forward", None)
-                else:
-                    layer.forward = forward
 
     def _observe(self) -> tuple[Any, list[list[bool]]]:
         """What a layer returns, with None for all that is in it, and which of a layer's other
@@ -175,6 +166,25 @@ class LayerStack:
             for small, large in zip(*shapes, strict=True)
         ]
         return self.with_state(returned[0], None, keep=False), grows
+
+
+@contextmanager
+def forwards_replaced(
+    layers: Iterable[nn.Module], stand_ins: Iterable[Callable[..., Any]]
+) -> Iterator[None]:
+    """Within it, each layer answers by the function that stands in for its forward pass."""
+    # what a library has put on the layer itself comes back
+    own = [(layer, layer.__dict__.get("forward")) for layer in layers]
+    try:
+        for (layer, _), stand_in in zip(own, stand_ins, strict=True):
+            layer.forward = stand_in
+        yield
+    finally:
+        for layer, forward in own:
+            if forward is None:
+                layer.__dict__.pop("forward", None)
+            else:
+                layer.forward = forward
 
 
 def _tile(tensor: torch.Tensor, copies: int) -> torch.Tensor:
