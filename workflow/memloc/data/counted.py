@@ -6,13 +6,13 @@ same words, before its first job.
 
 import math
 import re
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import pandas as pd
 
 from memloc.data.retrieve import read_checked
+from memloc.store.files import bytes_of
 from memloc.study.sources import local_files
 from memloc.study.tasks import Task, task_params, text_columns
 
@@ -31,7 +31,7 @@ def count(task: Task) -> dict[str, Any] | None:
     files on this machine, or with more than LARGEST bytes of them. MemlocError for faulty rows.
     """
     files = local_files(task)
-    if not files or sum(map(_bytes, files)) > LARGEST:
+    if not files or sum(map(bytes_of, files)) > LARGEST:
         return None
     frame, _ = read_checked(task_params(task), files)
     training = frame[frame["split"] != "heldout"]
@@ -46,9 +46,3 @@ def _words(texts: pd.DataFrame) -> list[float]:
     words = texts.map(lambda text: len(WORD.findall(text))).sum(axis=1)
     median = max(1.0, float(words.median()))
     return [median, max(0.0, math.log(max(1.0, words.quantile(0.95)) / median) / P95)]
-
-
-def _bytes(path: str) -> int:
-    place = Path(path)
-    files = place.rglob("*") if place.is_dir() else [place]
-    return sum(file.stat().st_size for file in files if file.is_file())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from memloc.store.files import read_json, readable
+from memloc.store.files import bytes_of, read_json, readable
 from memloc.store.tables import write_tsv
 
 logger = logging.getLogger(__name__)
@@ -64,5 +64,5 @@ def _model(name: str, folder: str) -> dict[str, Any]:
         "source": f"{kind} {facts['source'][kind]}",
         "commit": facts.get("commit", ""),
         "size": int(facts["parameters"]),
-        "bytes": sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()),
+        "bytes": bytes_of(folder),
     }

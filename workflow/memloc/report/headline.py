@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from memloc.budget.words import number_of
 from memloc.localise.centre import LOWER, UPPER
 from memloc.report.parts import Content
 from memloc.report.sections.techniques import nothing_found
@@ -77,15 +78,11 @@ def _decided(frame: pd.DataFrame) -> str:
     count = frame["task"].nunique()
     if told.empty:
         return (
-            f"No side can be named for {_count(count, 'task')}: there is one seed, and no table "
+            f"No side can be named for {number_of(count, 'task')}: there is one seed, and no table "
             "per example to make an interval from"
         )
     basis = " or ".join(dict.fromkeys(told["resampled"]))
-    return DECIDED.format(tasks=_count(count, "task"), basis=basis)
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}{'' if n == 1 else 's'}"
+    return DECIDED.format(tasks=number_of(count, "task"), basis=basis)
 
 
 def _named(content: Content, tasks: Sequence[str], count: int) -> str:
@@ -106,7 +103,7 @@ def _range(content: Content, frame: pd.DataFrame) -> str:
         means = levelled_mean(wide).groupby(level="task", sort=False).mean()
         low, high = means.idxmin(), means.idxmax()
         counts = (part["technique"].nunique(), "technique"), (part["model"].nunique(), "model")
-        over = [_count(n, word) for n, word in counts if n > 1]
+        over = [number_of(n, word) for n, word in counts if n > 1]
         mean = f", in the mean over {' and '.join(over)}," if over else ""
         span = f"M-CoG{mean} {means[low]:.1f}"
         if low != high:
@@ -143,7 +140,7 @@ def alone(content: Content) -> str:
         f"noisy labels at most ({content.task_label(top['task'])}, "
         f"{content.model_label(top['model'])}, layer {top['layer']}), and less than "
         f"{ONE_LAYER_ERROR:.0%} in {below:.0%} of the {len(frame)} cases (task × model × "
-        f"technique, {_count(frame['task'].nunique(), 'task')}); these are shares as measured, "
+        f"technique, {number_of(frame['task'].nunique(), 'task')}); these are shares as measured, "
         "without a test."
     )
 
@@ -163,7 +160,7 @@ def generalising(content: Content) -> str:
     if row["claim"] == FEW:
         lead = (
             f"Whether depth and generalisation go together can't be told from "
-            f"{_count(row['n'], 'task')}: it takes {CLAIM_LEAST} or more"
+            f"{number_of(row['n'], 'task')}: it takes {CLAIM_LEAST} or more"
         )
     ends = [row["ci_low"], row["ci_high"]]
     interval = "" if pd.isna(ends).any() else f", 95 % interval {ends[0]:.2f} to {ends[1]:.2f}"
@@ -186,7 +183,7 @@ def caveats(content: Content) -> list[str]:
             f"{data.get('max_length')} tokens."
         )
     few = [(len(content.tasks), "task"), (len(content.models), "model"), (len(seeds), "seed")]
-    small = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in few if 0 < n < 3]
+    small = [number_of(n, word) for n, word in few if 0 < n < 3]
     if small:
         found.append(f"It rests on {', '.join(small)}: too few to speak of others.")
     weak, runs = weak_runs(content)

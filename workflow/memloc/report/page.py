@@ -16,6 +16,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from memloc.budget.words import number_of
 from memloc.figures.style import task_styles
 from memloc.report.headline import NOTHING, headline, side
 from memloc.report.marks import groups, marks
@@ -96,7 +97,7 @@ def _summary(content: Content) -> str:
         (len(content.models), "model"),
         (seeds, "seed"),
     ]
-    return ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts) + "."
+    return ", ".join(number_of(n, word) for n, word in counts) + "."
 
 
 def _layers(content: Content) -> dict[str, int]:

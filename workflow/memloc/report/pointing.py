@@ -6,6 +6,7 @@ control_techniques. The paper's accuracy@2 stands beside.
 
 import pandas as pd
 
+from memloc.budget.words import number_of
 from memloc.control.scores import JUDGED_BY, ONE_LAYER, WEIGHTS
 from memloc.report.parts import Absent, Content, Table
 from memloc.report.tables import table
@@ -64,7 +65,7 @@ def reading(scores: pd.DataFrame) -> str:
 def _sentence(rows: pd.DataFrame, where: str) -> str:
     told = rows[rows["accuracy"].notna()]
     n, guess = int(rows["n"].max()), f"a random guess gets {rows['chance'].mean():.2f}"
-    lead = f"Where {where} memorised ({n} task{'' if n == 1 else 's'}), "
+    lead = f"Where {where} memorised ({number_of(n, 'task')}), "
     if n < CLAIM_LEAST:
         measured = f"measured accuracy@1: {_valued(told)}; " if len(told) else ""
         return f"{lead}nothing is claimed, for it takes {CLAIM_LEAST} tasks; {measured}{guess}."
@@ -141,7 +142,7 @@ def best_variants(content: Content) -> str:
     n = int(first["n"].max())
     return (
         f"Judged by accuracy@1, as the techniques are, {_best(first)} of the eight variants on "
-        f"{n} validation task{'' if n == 1 else 's'}; a random guess gets "
+        f"{number_of(n, 'validation task')}; a random guess gets "
         f"{first['chance'].mean():.2f}. "
         + (f"This study uses {used} ({ours.iloc[0]:.2f}). " if len(ours) else "")
         + f"By accuracy@2, which the paper chose by, {_best(second)}. These tasks score no "

@@ -49,7 +49,7 @@ def atomic(path: str | Path, needs: float | None = None) -> Iterator[Path]:
     except Exception as error:
         if isinstance(error, MemlocError) or not is_full(error):
             raise
-        raise full_disk(path, needs, _written(holder) if holder else 0) from error
+        raise full_disk(path, needs, bytes_of(holder) if holder else 0) from error
     finally:
         if holder:
             shutil.rmtree(holder, ignore_errors=True)
@@ -114,9 +114,11 @@ def _free(path: str | Path) -> int:
     return shutil.disk_usage(next(place for place in places if place.exists())).free
 
 
-def _written(folder: Path) -> int:
-    """Bytes of all files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def bytes_of(path: str | Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    place = Path(path)
+    files = place.rglob("*") if place.is_dir() else [place]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def write_json(path: str | Path, content: Any) -> None:

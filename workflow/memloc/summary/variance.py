@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.optimize import minimize
 from statsmodels.regression.mixed_linear_model import MixedLM
 
+from memloc.budget.words import number_of
 from memloc.localise.found import nothing_found
 from memloc.localise.weights import centre_of_gravity
 from memloc.store.files import read_json
@@ -146,7 +147,7 @@ def components(runs: pd.DataFrame) -> list[dict[str, Any]]:
         if name in found and np.isnan(variance):
             note = "the fit did not converge"
         elif name in found and df < FEW:
-            rough = f"rough: {df} degree{'' if df == 1 else 's'} of freedom"
+            rough = f"rough: {number_of(df, 'degree')} of freedom"
             note = f"{note}; {rough}" if note else rough
         rows.append(
             {"component": name, "variance": variance, "sd": np.sqrt(variance),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from memloc.budget.words import number_of
 from memloc.report.edits import edit_parts
 from memloc.report.no_noise import no_noise_part
 from memloc.report.parts import Absent, Content, Part, Section, Table
@@ -95,7 +96,7 @@ def _mcog_cell(row: Mapping[str, Any] | None, low: Callable[[Mapping[str, Any]],
         text += " (nothing found)"
     if low(row):
         seeds = row["n_seeds"] - row["n_zero"]
-        text += f" ({seeds} seed{'' if seeds == 1 else 's'})"
+        text += f" ({number_of(seeds, 'seed')})"
     return {"text": text, "value": repr(row["mcog"]), "number": True}
 
 
