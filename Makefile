@@ -38,7 +38,7 @@ demo: $(READY)
 
 TASK ?= $(error name a task file: make quick TASK=mine/reviews.yaml)
 quick: $(READY)
-	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/quick --config 'task_folders=[$(patsubst %/,%,$(dir $(TASK)))]' 'tasks=[$(basename $(notdir $(TASK)))]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/quick --config 'task_folders=[$(patsubst %/,%,$(dir $(TASK)))]' 'tasks=[$(basename $(notdir $(TASK)))]' $(CONFIG)
 	@PYTHONPATH=workflow $(BIN)/python workflow/scripts/show.py results/quick
 
 test: $(READY)
@@ -77,6 +77,8 @@ lock:
 	(sed -n '/^#/p' envs/requirements.lock; \
 	 $(VENV)-lock/bin/python -m pip freeze | grep -v '^nvidia\|^triton' | sed 's/+cpu$$//; s/+cu.*$$//') > envs/new.lock
 	mv envs/new.lock envs/requirements.lock
+	(sed '/==/d' envs/memloc.yaml; sed -n '/^#/!s/^/      - /p' envs/requirements.lock) > envs/new.yaml
+	mv envs/new.yaml envs/memloc.yaml
 	rm -rf $(VENV)-lock
 
 clean:

@@ -9,6 +9,13 @@ min_version("9.0")
 
 
 include: "rules/common.smk"
+
+
+if config["container"]:  # before the rules, which take it over
+
+    container: config["container"]
+
+
 include: "rules/inputs.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"

@@ -41,6 +41,7 @@ import journal
 import planning
 import retrieving
 import targets as targets_of_command
+from image import refuse_no_image
 from memloc.store.fingerprint import fingerprint
 from memloc.store.provenance import sha256
 from memloc.study import techniques
@@ -68,6 +69,7 @@ SCHEMA = WORKFLOW / "schemas" / "config.schema.yaml"
 readable(read_numbers)(config, SCHEMA)
 readable(check_config)(config, SCHEMA)
 readable(refuse_files)(config)
+readable(refuse_no_image)(workflow, config["container"])
 TASKS = TaskFiles([*config["task_folders"], WORKFLOW / "tasks"], config["tasks_dir"])
 for name in config["tasks"]:  # a faulty task file stops the plan
     readable(TASKS.__getitem__)(name)

@@ -11,6 +11,7 @@ import zipfile
 from email import message_from_bytes
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 import memloc
@@ -121,6 +122,14 @@ def test_what_it_asks_for_is_what_the_lock_pins():
     chosen = [line.split("#")[0].strip() for line in listed]
     for name, version in (line.split("==") for line in chosen if line):
         assert pinned[normal(name)] == version, name
+
+
+def test_the_conda_environment_needs_no_file_beside_it():
+    # Snakemake copies it elsewhere, and makes it anew when its own content changes
+    lines = (ROOT / "envs/requirements.lock").read_text().splitlines()
+    environment = yaml.safe_load((ROOT / "envs/memloc.yaml").read_text())
+    *_, by_pip = environment["dependencies"]
+    assert by_pip["pip"] == [line for line in lines if not line.startswith("#")]
 
 
 def test_the_demos_packages_are_pinned_by_checksum_and_never_built():

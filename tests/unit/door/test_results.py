@@ -28,7 +28,9 @@ def windows(holding=1, n_layers=4, accuracy=1.0):
         kept[window_name((start, end))] = [not reverts] * N_NOISY
     columns = ["start", "end", "noisy_error", "clean_error", "n_noisy", "n_clean"]
     table = pd.DataFrame(rows, columns=[*columns, "noisy_error_normalised"])
-    return Windows("swapping", table, {}, noisy_accuracy=accuracy, kept=pd.DataFrame(kept))
+    return Windows(
+        "swapping", table, {}, noisy_accuracy=accuracy, kept=pd.DataFrame(kept), n_layers=n_layers
+    )
 
 
 def test_the_centre_of_one_layer_that_holds_everything_is_the_end_of_what_is_attainable():

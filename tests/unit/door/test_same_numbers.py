@@ -109,12 +109,12 @@ def test_retraining(tiny_files, tmp_path):
 
 def test_one_retrained_window_has_no_layer_weights(tiny_files):
     arguments = (*two.models(tiny_files), two.tokenizer(tiny_files), *two.data(tiny_files))
-    for asked in ("2-3", [(2, 3)]):
+    for asked, window in (("2-3", [2, 3]), ([(2, 3)], [2, 3]), ("1-1", [1, 1])):
         result = memloc.retrain(*arguments, windows=asked, recipe={"epochs": 1}, **OPTIONS)
-        assert result.windows[["start", "end"]].values.tolist() == [[2, 3]]
-        assert "1 windows" in repr(result)
-        with pytest.raises(memloc.MemlocError, match="needs each of its"):
-            result.layers  # noqa: B018
+        assert result.windows[["start", "end"]].values.tolist() == [window]
+        assert "1 window of 4 layers" in repr(result)
+        with pytest.raises(memloc.MemlocError, match="need all 10 windows of 4 layers"):
+            result.mcog  # noqa: B018
 
 
 def test_gradients(tiny_files, tmp_path):

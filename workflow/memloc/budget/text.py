@@ -67,9 +67,10 @@ def account(budget: Budget, n_models: int) -> list[Account]:
 def total(budget: Budget) -> str:
     """The whole of a budget in one line."""
     low, high = budget.interval
+    hours = "hours of GPU jobs" if is_cpu(budget.device) else "GPU-hours"
     between = f" ({in_hours(low)} to {in_hours(high)})" if budget.gpu_hours else ""
     return (
-        f"Budget: {number_of(budget.jobs, 'job')}, {in_hours(budget.gpu_hours)} GPU-hours{between}"
+        f"Budget: {number_of(budget.jobs, 'job')}, {in_hours(budget.gpu_hours)} {hours}{between}"
         f", {in_hours(budget.cpu_hours)} CPU-hours, at most {in_bytes(budget.disk)} more on disk, "
         f"of which {in_bytes(budget.stays)} to stay"
     )

@@ -62,7 +62,11 @@ def perturb_file(
         )
     write_task(frame, output)
     write_provenance(output, task=task, source_sha256=sha256(source), **settings, **facts)
-    logger.info("%s: %s", task, facts)
+    logger.info(
+        "%s: %d noisy and %d clean training rows, %d validation rows, %d test rows",
+        *(task, facts["noisy"], facts["clean"]),
+        *(facts["rows"][split] for split in ("validation", "test")),
+    )
 
 
 # --- splits --------------------------------------------------------------------------------

@@ -42,7 +42,9 @@ def retrieve(task: Task, files: list[str], output: str | Path, manifest: str | P
     facts["differs_from_earlier"] = _compare(output.with_name(f"{task['name']}.served.json"), facts)
     write_task(frame, output)
     write_json(manifest, facts | {"memloc": memloc_version(), "sha256": sha256(output)})
-    logger.info("%s: %s rows, dropped %s", task["name"], facts["rows"], facts["rows_dropped"])
+    dropped = sum(facts["rows_dropped"].values())
+    rows = ", ".join(f"{split} {count:,}" for split, count in facts["rows"].items())
+    logger.info("%s: rows kept: %s; left out: %d", task["name"], rows, dropped)
 
 
 def read_checked(task: Task, files: list[str]) -> tuple[pd.DataFrame, dict[str, Any]]:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from memloc.budget.words import number_of
 from memloc.errors import MemlocError, listed
 from memloc.localise.found import Outcome
 from memloc.study.techniques import TECHNIQUES, Technique
 from memloc.summary.centres import centre_row
 from memloc.summary.runs import Run
+from memloc.windows import all_windows
 
 OF_CENTRE = (
     "mcog", "ci_low", "ci_high", "leans", "attainable_low", "attainable_high", "rescaled", "found",
@@ -89,6 +91,7 @@ class Windows(Layers):
     """
 
     kept: pd.DataFrame = field(default_factory=pd.DataFrame)
+    n_layers: int = 0  # of the model
 
     @property
     def windows(self) -> pd.DataFrame:
@@ -99,6 +102,17 @@ class Windows(Layers):
     def examples(self) -> pd.DataFrame:
         """`index` (place in the texts), and per window whether a noisy example kept its label."""
         return self.kept
+
+    @cached_property
+    def layers(self) -> pd.DataFrame:
+        """Layer weights: `layer` (1 to L), `weight` and `weight_raw`. Needs all windows."""
+        if not self._is_whole:
+            asked = number_of(len(self.table), "window")
+            raise MemlocError(
+                f"layer weights and M-CoG need all {len(all_windows(self.n_layers))} windows of "
+                f"{self.n_layers} layers, and {asked} was asked for: leave out `windows`"
+            )
+        return super().layers
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the matrix of windows (Figure 3) on a matplotlib axis (None: a new one)."""
@@ -112,9 +126,15 @@ class Windows(Layers):
         return super().plot(axes)
 
     def __repr__(self) -> str:
-        if len(self.table) == self.table["end"].max() * (self.table["end"].max() + 1) / 2:
+        if self._is_whole:
             return super().__repr__()
-        return f"{self._entry.label}: {len(self.table)} windows"
+        return (
+            f"{self._entry.label}: {number_of(len(self.table), 'window')} of {self.n_layers} layers"
+        )
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self.table) == len(all_windows(self.n_layers))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -57,7 +57,8 @@ def retrain(
         opened("retraining", models, tokenizer, given, opts, needs) as session,
         tempfile.TemporaryDirectory() as scratch,
     ):
-        wanted = _windows(windows, len(find_layers(session.models[MEMORISED])))
+        layers = len(find_layers(session.models[MEMORISED]))
+        wanted = _windows(windows, layers)
         job = Retraining(
             *session.pair,
             session.corpus.train,
@@ -72,7 +73,8 @@ def retrain(
         settings = {"recipe": asdict(chosen), "order_seed": order_seed, "seed": seed}
         facts = session.facts(**settings, **result.facts)
     share = result.facts["noisy_predicted_before"]
-    return Windows("retraining", result.table, facts, noisy_accuracy=share, kept=result.examples)
+    outcome = {"noisy_accuracy": share, "kept": result.examples, "n_layers": layers}
+    return Windows("retraining", result.table, facts, **outcome)
 
 
 def _windows(asked: str | Sequence[Window], n_layers: int) -> list[Window]:

@@ -150,7 +150,9 @@ def _measure(
         precision = session.record.precision
         result = window_errors(sweep, measured, session.pad_id, tokens, precision)
         facts = session.facts(**settings, batch_tokens=tokens, noisy_predicted_before=share)
-    return Windows(technique, result.table, facts, noisy_accuracy=share, kept=result.examples)
+    layers = len(sweep.stack.layers)
+    outcome = {"noisy_accuracy": share, "kept": result.examples, "n_layers": layers}
+    return Windows(technique, result.table, facts, **outcome)
 
 
 def _memorised_before(session: Session) -> float:
