@@ -6,6 +6,7 @@ below. The workflow may be read from any folder, and as a module of another. Pla
 neither torch nor transformers, and every job on a cluster parses these files again.
 """
 
+import gc
 import os
 import re
 import sys
@@ -36,6 +37,9 @@ os.environ.update(
 # Threads that wait for each other sleep: where they spin, one other process on a core can slow a
 # job three times.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# A plan makes millions of objects that live to its end: looking for garbage among them takes long.
+gc.set_threshold(200_000, 20, 100)
 
 import journal
 import planning

@@ -289,6 +289,10 @@ class _Walk:
         self.names = part.names()
         rules = part.workflow.rules
         self.rules = [rule for rule in rules if rule.output and rule.name in self.names]
+        # what Snakemake has planned already needn't be looked for among the rules
+        dag = part.workflow.dag
+        jobs = [] if dag is None else dag.jobs
+        self.planned = {str(file): job for job in jobs for file in job.output}
         self.found: list[Job] = []
         self.places: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self.makers: dict[str, int | None] = {}
@@ -301,28 +305,37 @@ class _Walk:
     def maker(self, path: str) -> int | None:
         """Position of the job that makes a file; None for a file that no rule makes."""
         if path not in self.makers:
-            rule = next((rule for rule in self.rules if rule.is_producer(path)), None)
-            self.makers[path] = None if rule is None else self.job(rule, path)
+            planned = self.planned.get(path)
+            if planned is not None and planned.rule.name in self.names:
+                self.makers[path] = self.job(planned.rule, planned.wildcards, planned)
+            else:
+                rule = next((rule for rule in self.rules if rule.is_producer(path)), None)
+                self.makers[path] = rule and self.job(rule, _wildcards(rule, path))
         return self.makers[path]
 
-    def job(self, rule: Any, path: str) -> int:
-        wildcards = Wildcards(fromdict=rule.get_wildcards(path))
+    def job(self, rule: Any, wildcards: Wildcards, planned: Any = None) -> int:
         key = (rule.name, tuple(sorted(wildcards.items())))
         if key not in self.places:
-            inputs = rule.expand_input(wildcards)[0]
+            inputs = planned.input if planned else rule.expand_input(wildcards)[0]
+            outputs = planned.output if planned else rule.expand_output(wildcards)[0]
             needs = {self.maker(str(file)) for file in inputs} - {None}
             self.places[key] = len(self.found)
             self.found.append(
                 Job(
                     rule=self.names[rule.name],
                     wildcards=dict(wildcards),
-                    outputs=_outputs(rule.expand_output(wildcards)[0]),
+                    outputs=_outputs(outputs),
                     needs=tuple(sorted(needs)),
                     gpus=_number(rule.resources.get("gpu")) or 0,
                     threads=_number(rule.resources.get("_cores")) or 1,
                 )
             )
         return self.places[key]
+
+
+def _wildcards(rule: Any, path: str) -> Wildcards:
+    """What a rule's wildcards are for one of its outputs."""
+    return Wildcards(fromdict=rule.get_wildcards(path))
 
 
 def benchmark_patterns(part: Part) -> dict[str, tuple[str, list[str]]]:

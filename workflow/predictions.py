@@ -75,18 +75,18 @@ class Predictions:
 
         def asked(wildcards: Any, attempt: int, threads: int) -> int:
             job = Job(rule, dict(wildcards), threads=threads)
-            return attempt * readable(lambda: self.model.minutes(job))()
+            return attempt * self.model.minutes(job)
 
-        return asked
+        return readable(asked)
 
     def megabytes(self, rule: str) -> Callable:
         """Memory to ask for; it grows with every attempt."""
 
         def asked(wildcards: Any, attempt: int) -> int:
             job = Job(rule, dict(wildcards))
-            return attempt * readable(lambda: self.model.megabytes(job))()
+            return attempt * self.model.megabytes(job)
 
-        return asked
+        return readable(asked)
 
     def examining(self, wildcards: Any, attempt: int) -> int:
         """Memory to ask for to retrieve a model and examine it.

@@ -1,7 +1,9 @@
 """What memloc refuses, or the system does, said by Snakemake in words alone, without a trace."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
@@ -24,6 +26,9 @@ def readable(function: Callable) -> Callable:
                 raise WorkflowError(str(said)) from None
             raise
 
+    with suppress(ValueError):  # builtins have none
+        # Snakemake asks for it each time that it calls a function, and finding it takes long.
+        called.__signature__ = signature(function)  # type: ignore[attr-defined]
     return called
 
 

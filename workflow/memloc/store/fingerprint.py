@@ -6,7 +6,7 @@ of every memloc module that the script reaches through imports.
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
@@ -58,16 +58,17 @@ def _file(name: str, package: Path) -> Path:
 def _read(path: Path, package: Path) -> tuple[str, tuple[str, ...]]:
     """A file's code without comments, docstrings and layout, and the memloc modules it imports."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    imported = tuple(dict.fromkeys(_imports(tree, path, package)))
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    imported = tuple(dict.fromkeys(_imports(nodes, path, package)))
+    for node in nodes:
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree), imported
 
 
-def _imports(tree: ast.Module, path: Path, package: Path) -> Iterator[str]:
+def _imports(nodes: Iterable[ast.AST], path: Path, package: Path) -> Iterator[str]:
     """Modules of `package`, as dotted names below it, that a file imports anywhere in its code."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             named = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
