@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from common import compare, machine, report
 from memloc.localise.swap import Swapper
-from memloc.machine.device import autocast, pick_device, resolve_precision
+from memloc.machine.device import autocast, pick_device, set_precision
 from memloc.models.layers import find_layers
 
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     swapper = Swapper(memorised, original)
     print(machine(device))
     precisions = ["float32"]
-    if resolve_precision("auto", device) == "bfloat16":
+    if set_precision("auto", device) == "bfloat16":
         precisions.append("bfloat16")
     else:
         print("bfloat16: not timed, this device doesn't multiply it in hardware")

@@ -11,34 +11,38 @@ from dataclasses import dataclass
 
 from memloc.machine.gpus import local_gpu
 
-# Name, peak TFLOP/s in float32 and in bfloat16 (float32's where the device has no such units),
-# as the vendor states them; the first name found in the device's own decides.
+# Name, peak TFLOP/s in float32, in TF32 and in bfloat16 without sparsity, as the data sheets of the
+# vendors state them (float32's where a device has no such units). The first name found in the
+# device's own decides; None: jobs can't use that precision there.
 DEVICES = (
-    ("1080 Ti", 11.3, 11.3),
-    ("1080", 8.9, 8.9),
-    ("2080 Ti", 13.4, 13.4),
-    ("3090", 35.6, 71.0),
-    ("4090", 82.6, 165.0),
-    ("T4", 8.1, 8.1),
-    ("P100", 9.5, 9.5),
-    ("V100", 15.7, 15.7),
-    ("A100", 19.5, 312.0),
-    ("A40", 37.4, 150.0),
-    ("A30", 10.3, 165.0),
-    ("A10", 31.2, 125.0),
-    ("A6000", 38.7, 155.0),
-    ("L40", 91.6, 362.0),
-    ("L4", 30.3, 121.0),
-    ("GH200", 67.0, 989.0),
-    ("H100", 67.0, 989.0),
-    ("H200", 67.0, 989.0),
+    ("1080 Ti", 11.3, None, 11.3),
+    ("1080", 8.9, None, 8.9),
+    ("2080 Ti", 13.4, None, 13.4),
+    ("3090", 35.6, 35.6, 71.0),
+    ("4090", 82.6, 82.6, 165.0),
+    ("5090", 104.8, 104.8, 209.5),
+    ("T4", 8.1, None, 8.1),
+    ("P100", 9.5, None, 9.5),
+    ("V100", 15.7, None, 15.7),
+    ("A100", 19.5, 156.0, 312.0),
+    ("A40", 37.4, 74.8, 150.0),
+    ("A30", 10.3, 82.0, 165.0),
+    ("A10", 31.2, 62.5, 125.0),
+    ("A6000", 38.7, 77.4, 155.0),
+    ("L40", 91.6, 90.5, 362.0),
+    ("L4", 30.3, 60.0, 121.0),
+    ("GH200", 67.0, 494.0, 989.0),
+    ("H100", 67.0, 494.0, 989.0),
+    ("H200", 67.0, 494.0, 989.0),
+    ("B200", 75.0, 1100.0, 2250.0),
+    ("MI300X", 163.4, None, 1307.4),
 )
 UNNAMED_GPU = "NVIDIA A100"
 CPU = "CPU"
 CPU_FLOPS = 45e9  # a second and a thread
-# Shares of the peak that layers of such widths reach, and seconds to launch a layer once:
-# at batch 8 a modern GPU waits for the launches.
-SHARES = {"float32": 0.45, "bfloat16": 0.25}
+# Shares of the peak that layers of such widths reach, and seconds to launch a layer once: at batch
+# 8 a modern GPU waits for the launches. Assumed, until jobs on the device have been measured.
+SHARES = {"float32": 0.45, "tf32": 0.25, "bfloat16": 0.25}
 GPU_CALL, CPU_CALL = 0.5e-3, 0.3e-3
 # A figure that nothing was measured for may be wrong by such a factor, either way.
 DEFAULT_SPREAD, SCALED_SPREAD, OTHER_STAGE_SPREAD = 3.0, 2.0, 1.6
@@ -95,7 +99,7 @@ class Factor:
         return max(self.least, math.exp(2 * self.sd * math.sqrt(1 / self.n + 1 / jobs)))
 
 
-def known(device: str) -> tuple[str, float, float] | None:
+def known(device: str) -> tuple[str, float, float | None, float] | None:
     """The entry of a GPU by its name in words."""
     return next((entry for entry in DEVICES if _named(entry[0], device)), None)
 
@@ -106,11 +110,11 @@ def default_rate(device: str, precision: str, threads: int = 1) -> Rate:
         return Rate(CPU_FLOPS * threads, CPU_CALL)
     found = known(device) or known(UNNAMED_GPU)
     assert found is not None  # UNNAMED_GPU is one of DEVICES
-    _, float32, bfloat16 = found
+    _, float32, tf32, bfloat16 = found
     # "auto" takes bfloat16 where the device gains from it
-    reduced = precision == "bfloat16" or (precision == "auto" and bfloat16 > float32)
-    kind = "bfloat16" if reduced and bfloat16 > float32 else "float32"
-    peak = bfloat16 if kind == "bfloat16" else float32
+    reduced = precision in ("bfloat16", "auto") and bfloat16 > float32
+    kind = "bfloat16" if reduced else "tf32" if precision == "tf32" and tf32 else "float32"
+    peak = {"float32": float32, "tf32": tf32, "bfloat16": bfloat16}[kind] or float32
     return Rate(1e12 * peak * SHARES[kind], GPU_CALL)
 
 

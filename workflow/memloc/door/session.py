@@ -18,7 +18,6 @@ from memloc.data.tokens import collate, padding_right
 from memloc.door.lent import Weights, as_models, lent
 from memloc.door.texts import Corpus, Given, read
 from memloc.errors import MemlocError
-from memloc.machine.device import resolve_precision
 from memloc.models.layers import embedding_rows
 from memloc.models.load import check_compatible, on_device, ready
 from memloc.models.longest import longest_input, refuse_longer
@@ -31,7 +30,7 @@ Model: TypeAlias = PreTrainedModel | Weights
 MEMORISED = "theta_M2"
 MAX_LENGTH = 512  # tokens, as in the paper (Appendix D)
 STATE_TOKENS = 4096  # padded tokens a batch where nothing is kept for a backward pass
-PRECISIONS = ("float32", "bfloat16", "auto")
+PRECISIONS = ("float32", "tf32", "bfloat16", "auto")
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ class Options:
     - `separator`: what stands between the parts of an input: "sep", "eos" or a text such as "|".
       Default: the tokenizer's sep token, else "|".
     - `device`: where to compute, as torch names it. Default: where the first model is.
-    - `precision`: "float32", "bfloat16" (autocast; weights stay float32), or "auto" (bfloat16 where
-      the device gains by it).
+    - `precision`: "float32", "tf32" (NVIDIA GPUs from the A100 on), "bfloat16" (autocast; weights
+      stay float32), or "auto" (bfloat16 where the device gains by it).
     - `batch_tokens`: padded tokens per batch; changes speed and memory, not predictions.
     - `exam`: True: the model sits memloc's whole admission exam first (docs/own-models.md).
       False: only its quick parts, which are that layers are found, that the tokenizer suits the
@@ -118,7 +117,7 @@ def opened(
     found = as_models(models)
     memorised = found[MEMORISED]
     device = _device(options.device, memorised)
-    with lent(found, device):
+    with lent(found, device), _same_products():
         tokenizer = padding_right(copy.deepcopy(tokenizer), "the tokenizer")
         for name, model in found.items():
             _prepare(on_device(model, "cpu"), tokenizer.pad_token_id, name)
@@ -133,9 +132,19 @@ def opened(
         (_whole_exam if options.exam else _quick_checks)(memorised, tokenizer, needs)
         for model in found.values():
             on_device(model, device)
-        record = RunRecord(resolve_precision(options.precision, device), device=device)
+        record = RunRecord(options.precision, device=device)
         names = [memorised.config.id2label[i] for i in range(memorised.config.num_labels)]
         yield Session(found, corpus, tokenizer.pad_token_id, record, names)
+
+
+@contextmanager
+def _same_products() -> Iterator[None]:
+    """Matrix products of the caller's process are rounded afterwards as they were before."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _device(chosen: str | torch.device | None, model: PreTrainedModel) -> torch.device:

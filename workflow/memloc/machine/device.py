@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
+from memloc.errors import MemlocError
+
 # cuBLAS reads this when its first handle is made; without it GEMMs may differ from run to run.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
@@ -22,19 +24,31 @@ def device_name(device: torch.device) -> str:
     return f"CPU ({torch.get_num_threads()} threads)"
 
 
-def resolve_precision(precision: str, device: torch.device) -> str:
-    """ "auto" becomes "bfloat16" where the device multiplies it in hardware, else "float32"."""
-    if precision != "auto":
-        return precision
+def set_precision(precision: str, device: torch.device) -> str:
+    """The precision that a job computes in from now on, in this process.
+
+    "auto" becomes "bfloat16" where the device multiplies it in hardware, else "float32". "tf32":
+    numbers stay float32, and matrix products round their factors to 10 bits. All else multiplies in
+    full float32, whatever was set before. Raises MemlocError for "tf32" where there is none.
+    """
     if device.type == "cuda":
         gains = torch.cuda.get_device_capability(device) >= (8, 0)
     else:
         gains = bool(torch.cpu.get_capabilities().get("amx_bf16"))
-    return "bfloat16" if gains else "float32"
+    if precision == "auto":
+        precision = "bfloat16" if gains else "float32"
+    has_tf32 = gains and device.type == "cuda" and torch.version.hip is None
+    if precision == "tf32" and not has_tf32:
+        raise MemlocError(
+            f"precision: tf32 needs an NVIDIA GPU of compute capability 8.0 or more, and this job "
+            f"runs on {device_name(device)}: set precision to float32"
+        )
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    return precision
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Autocast to bfloat16 (weights stay float32), or nothing for "float32"."""
+    """Autocast to bfloat16 (weights stay float32), or nothing for "float32" and "tf32"."""
     if precision == "bfloat16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()

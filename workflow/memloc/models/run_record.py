@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from memloc.data.examples import check_same_tokenizer
-from memloc.machine.device import device_name, pick_device, resolve_precision
+from memloc.machine.device import device_name, pick_device, set_precision
 from memloc.store.provenance import write_provenance
 
 
@@ -28,7 +28,7 @@ class RunRecord:
     ):
         self._started = time.perf_counter()
         self.device = pick_device() if device is None else device
-        self.precision = resolve_precision(precision, self.device)
+        self.precision = set_precision(precision, self.device)
         if checkpoints:
             check_same_tokenizer(checkpoints)
 
