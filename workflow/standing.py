@@ -5,7 +5,7 @@ ran in, and only if they weren't lost. So a result of another study in the same 
 or of other settings, would be taken as this plan's. Its own record says better.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from snakemake.settings.enums import RerunTrigger
 
 import planning
 from memloc.store.records import differences, is_as_read, made_with, read
+from memloc.study.noted import note_settings
 from overwriting import refuse_overwriting
 from part import Part
 
@@ -33,7 +34,7 @@ class Standing:
     differs: list[str]
 
 
-def check_results(part: Part, results: str, resources: str) -> None:
+def check_results(part: Part, config: Mapping[str, Any]) -> None:
     """Refuse results that were made with other settings, or nobody knows with which.
 
     What Snakemake has no metadata of, and was made as this plan wants it, is made known to it: so a
@@ -41,7 +42,7 @@ def check_results(part: Part, results: str, resources: str) -> None:
     Where params are no reason for Snakemake to run a job (`--rerun-triggers mtime`), nothing is
     refused; it is said.
     """
-    workflow = part.workflow
+    workflow, results, resources = part.workflow, config["results_dir"], config["resources_dir"]
     if workflow.storage_registry.default_storage_provider is not None:
         return  # planning doesn't look into a storage
     planning.claim_results(workflow, results)
@@ -58,6 +59,7 @@ def check_results(part: Part, results: str, resources: str) -> None:
         logger.warning(reason)
     refuse_overwriting(part, resources)
     if not workflow.dryrun:
+        note_settings(config, results)
         alike = (one for one in found if one.record and not one.differs)
         stays = (one for one in alike if not workflow.dag.needrun(one.job))
         _make_known(workflow, (one for one in stays if not _is_known(workflow, one.job)))

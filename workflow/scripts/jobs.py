@@ -32,9 +32,12 @@ class LogFile(logging.FileHandler):
 @contextmanager
 def job(snakemake: Any) -> Iterator[logging.Logger]:
     """Run the body as one job, with a GPU of its own if the rule asks for one."""
-    with _reporting(snakemake) as logger:
-        with _recorded(snakemake, _checked(snakemake)), _own_gpu(snakemake):
-            yield logger
+    with (
+        _reporting(snakemake) as logger,
+        _recorded(snakemake, _checked(snakemake)),
+        _own_gpu(snakemake),
+    ):
+        yield logger
 
 
 @contextmanager
