@@ -1,4 +1,4 @@
-"""Results that somebody else has made: never trained over unasked, packed, verified, computed again."""
+"""Results that somebody else has made: never trained over unasked; packed, verified, made again."""
 
 import os
 import random
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from memloc.__main__ import main
-from study import planned, snakemake, write_study
+from study import copy_workflow, planned, snakemake, write_study
 
 RUN = "results/toy/tiny/seed1"
 FINAL = f"{RUN}/perturbed/final"
@@ -106,7 +106,7 @@ def test_a_bundle_is_verified_and_gives_the_same_numbers_elsewhere(
     assert main(["verify", str(bundle), "--windows", "1-1,1-2"]) == 0
     said = capsys.readouterr().out
     assert said.count(": the same") == 2, said
-    there = write_study(tmp_path / "there")
+    there = copy_workflow(tmp_path / "there")
     shutil.unpack_archive(bundle, there, filter="data")
     study = ("python", "-m", "snakemake", "--configfile", "study.yaml")
     snakemake(there, "--", WINDOW, command=study)

@@ -2,17 +2,20 @@
 
 import json
 import os
+import shutil
 import tarfile
 import time
 
 import pytest
 
-from bundled import RESOURCES, RESULTS, RUN, packed, write_tree
+from bundled import CONFIG, RESOURCES, RESULTS, RUN, packed, write_tree
 from driver import Results
 from memloc.__main__ import main
 from memloc.bundle.compare import in_archive, in_folder, in_results
 from memloc.errors import MemlocError
-from memloc.store.records import record_of, recorded
+from memloc.store.files import write_json
+from memloc.store.records import FOLDER, record_of, recorded
+from shipped import ROOT
 
 
 @pytest.fixture
@@ -143,3 +146,23 @@ def test_a_folder_of_results_is_compared_with_its_records(study):
     lines = in_results(study / "results").faults
     assert [line for line in lines if "swap.tsv isn't as it was made" in line]
     assert [line for line in lines if "stray.tsv has no record" in line] and len(lines) == 2
+
+
+def test_a_studys_own_sources_go_along_where_they_have_a_name_elsewhere(study):
+    (study / "mine").mkdir()
+    (study / "weights").mkdir()
+    (study / "weights/config.json").write_text("{}")
+    (study / "mine/rte.yaml").write_text((ROOT / "workflow/tasks/bbc.yaml").read_text())
+    further = {"task_folders": ["mine"], "model_sources": {"bert": {"folder": "weights"}}}
+    write_json(study / "results" / FOLDER / "settings", CONFIG | further)
+    own = names(packed(study)) - {"bundle.json", "study.yaml"}
+    assert {name for name in own if not name.startswith("res")} == {
+        "mine/rte.yaml",
+        "weights/config.json",
+    }
+
+
+def test_models_that_arent_where_they_should_be_are_told(study):
+    shutil.rmtree(study / "resources/models/bert")
+    refuse(study, "resources/models/bert isn't here")
+    packed(study, resources=False)

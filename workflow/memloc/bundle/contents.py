@@ -84,6 +84,13 @@ def contents_of(
         name = f"{names[0]}/{result.relative_to(results).as_posix()}"
         stays = result.is_dir() and not CHECKPOINTS[choice.checkpoints](name)
         _place(found, name, result, stays or not _may_go(name, choice))
+    used = {result.relative_to(results).parts[1] for result in recorded if result.is_dir()}
+    for model in used.intersection(config["models"]) if choice.resources else ():
+        if not (resources / "models" / model).is_dir():
+            raise MemlocError(
+                f"{resources}/models/{model} isn't here. Call this in the study's working folder, "
+                "or leave models out with --resources no"
+            )
     for result in _resources(resources, config):
         name = f"{names[1]}/{result.relative_to(resources).as_posix()}"
         small = name.endswith((".sha256", ".manifest.json"))

@@ -18,6 +18,7 @@ import yaml
 from memloc.budget.words import align, number_of
 from memloc.bundle.archive import write_archive
 from memloc.bundle.contents import CHECKPOINTS, TEXTS, Choice, Contents, contents_of
+from memloc.bundle.sources import own_sources
 from memloc.errors import MemlocError
 from memloc.progress import progress
 from memloc.store.files import bytes_of, readable
@@ -84,8 +85,8 @@ def alone(results: Path) -> Iterator[None]:
 def pack(results: Path, to: Path, choice: Choice) -> list[str]:
     """Write the archive; what is in it and what isn't, in lines.
 
-    Raises MemlocError where something is half made, isn't as its record says, or names a folder of
-    this machine.
+    Called in the study's working folder. Raises MemlocError where something is half made, isn't as
+    its record says, or names a folder of this machine.
     """
     config = noted_settings(results)
     if config is None:
@@ -93,19 +94,28 @@ def pack(results: Path, to: Path, choice: Choice) -> list[str]:
             f"{results}: it isn't noted which settings these results were run with. Name the "
             "folder of results_dir, or give the study's command again: then they are noted"
         )
-    names = (_relative(config["results_dir"], "results"),
-             _relative(config["resources_dir"], "resources"))  # fmt: skip
+    names = (
+        _relative(config["results_dir"], "results"),
+        _relative(config["resources_dir"], "resources"),
+    )
     found = contents_of(results, Path(config["resources_dir"]), config, names, choice)
+    _add_sources(found, config, choice)
     settings = {**config, "results_dir": names[0], "resources_dir": names[1]}
     text = yaml.safe_dump(settings, allow_unicode=True).encode()
     _refuse_places(SETTINGS, text, _places(results))
-    facts = _facts(found, _places(results))
-    facts[SETTINGS] = _of_bytes(text)
+    facts = _facts(found, _places(results)) | {SETTINGS: _of_bytes(text)}
     manifest = _manifest(facts, names, choice, found.left_out)
     first: dict[str, Path | bytes] = {MANIFEST: manifest, SETTINGS: text}
     files = {name: found.files[name][0] for name in sorted(found.files)}
     write_archive(to, first | files, found.folders)
     return _told(to, found, facts, choice)
+
+
+def _add_sources(found: Contents, config: Mapping[str, Any], choice: Choice) -> None:
+    """Add the study's own task files and models, as far as they lie below the working folder."""
+    own, missing = own_sources(config, choice.texts, choice.resources)
+    found.files |= {name: (path, None) for name, path in own.items()}
+    found.left_out += missing
 
 
 def _relative(folder: str, otherwise: str) -> str:
