@@ -37,7 +37,7 @@ def refuse_overwriting(part: Part, resources: str) -> None:
     refused = {}
     for job, folders in trainings:
         there = [folder for folder in folders if folder.is_dir()]
-        if there and (causes := _unasked(workflow, job)):
+        if there and (causes := _unasked(workflow, job)) is not None:
             refused[job] = (there, causes)
     if refused:
         raise ApiError(_refusal(refused))  # which Snakemake shows without a trace
@@ -58,21 +58,19 @@ def _checkpoints(job: Any, resources: str) -> list[Path]:
     return [folder for folder in folders if not folder.is_relative_to(resources)]
 
 
-def _unasked(workflow: Any, job: Any) -> list[str]:
-    """Why a job is planned, where nobody asked for it; empty where somebody did.
+def _unasked(workflow: Any, job: Any) -> list[str] | None:
+    """Why a job is planned, where nobody asked for it; None where somebody did.
 
     What was asked for: to force it or what it hangs on, other settings, other data. The latter two
     only where these results were made here, of which Snakemake has metadata.
     """
     causes: list[str] = []
-    if workflow.persistence.has_metadata(job) and workflow.dag.reason(job).missing_output:
-        return []  # to delete a checkpoint is the way to have it made anew, as is to let it go
+    if _is_ours(workflow, job) and workflow.dag.reason(job).missing_output:
+        return None  # to delete a checkpoint is the way to have it made anew, as is to let it go
     for cause in _causes(workflow.dag, job):
-        if workflow.dag.reason(cause).forced:
-            return []
-        found = _lost(workflow, cause)
+        found = None if workflow.dag.reason(cause).forced else _lost(workflow, cause)
         if found is None:
-            return []
+            return None
         causes += found
     return list(dict.fromkeys(causes))
 
@@ -89,19 +87,30 @@ def _causes(dag: Any, job: Any) -> Iterator[Any]:
 
 def _lost(workflow: Any, job: Any) -> list[str] | None:
     """What has become of a job's files that makes it run; None: a change that its user has made."""
-    reason, is_known = workflow.dag.reason(job), workflow.persistence.has_metadata(job)
+    reason, is_ours = workflow.dag.reason(job), _is_ours(workflow, job)
     record = next(filter(None, (read(str(file)) for file in job.output)), None)
-    if is_known and (reason.is_provenance_triggered() or _is_changed(job, record)):
+    if is_ours and (reason.is_provenance_triggered() or _is_changed(job, record)):
         return None
     causes = [f"{file} {MISSING}" for file in sorted(reason.missing_output)]
+    if reason.is_provenance_triggered():  # without metadata Snakemake goes by the script's time
+        same = "is another" if _is_changed(job, record) else SAME
+        causes.append(f"the code of {job.rule.name} {same} than when {job.output[0]} was made")
     places = {path: place for place, path in enumerate(dict.fromkeys(map(str, job.input)))}
     for file in reason.updated_input - reason.updated_input_run:
         same = is_as_read(str(file), places[str(file)], record) if record else None
-        if is_known and not same:
+        if is_ours and not same:
             return None
         said = {True: SAME, False: "is another"}.get(same, "is newer")
         causes.append(f"{file} {said} than when {job.output[0]} was made")
     return causes
+
+
+def _is_ours(workflow: Any, job: Any) -> bool:
+    """Whether results of a job were made here, or were taken up by an earlier run.
+
+    Outputs that have been let go, or that were never asked for, have no metadata.
+    """
+    return any(workflow.persistence.metadata(file) is not None for file in job.output)
 
 
 def _is_changed(job: Any, record: dict[str, Any] | None) -> bool:

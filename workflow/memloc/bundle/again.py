@@ -24,6 +24,7 @@ from memloc.store.files import read_record
 from memloc.store.provenance import versions
 from memloc.store.records import check
 from memloc.store.tables import COLUMNS, read_tsv
+from memloc.study.places import Places
 from memloc.windows import Window, parse_window, window_name
 
 SHOWN = ("noisy_error", "clean_error", "noisy_error_normalised")
@@ -46,19 +47,24 @@ class Asked:
 
 @dataclass(frozen=True)
 class Run:
-    """A seed's run: its folder, and that of the pre-trained model."""
+    """A seed's run, and where all results and resources are."""
 
-    folder: Path
-    pretrained: Path
+    places: Places
+    words: dict[str, str]
+
+    @property
+    def folder(self) -> Path:
+        """Of its tables."""
+        return Path(self.places.subject("").format(**self.words))
 
     @property
     def data(self) -> Path:
         """The task's examples."""
-        return self.folder.parents[1] / "perturbed.parquet"
+        return Path(self.places.data.format(**self.words))
 
-    def checkpoint(self, name: str) -> Path:
-        """theta_M2 ("perturbed") or theta_O ("original"), which nothing but memloc has changed."""
-        return self.folder / name / "final"
+    def checkpoint(self, theta: str) -> Path:
+        """A checkpoint that its windows are made of."""
+        return Path(self.places.checkpoint(theta, self.words))
 
 
 def compute_again(results: Path, resources: Path, asked: Asked) -> tuple[list[str], bool]:
@@ -101,7 +107,8 @@ def _run(results: Path, resources: Path, asked: Asked) -> Run:
             f"{results}: windows of one run can be computed at a time, and these are asked for: "
             f"{names}. Name one with --task, --model and --seed, or its table with --table"
         )
-    return Run(runs[0], resources / "models" / words[runs[0]][1])
+    named = dict(zip(("task", "model", "subject"), words[runs[0]], strict=True))
+    return Run(Places(str(results), str(resources)), named)
 
 
 def _compared(
@@ -159,7 +166,7 @@ def _needed(*paths: Path) -> list[str]:
 
 def _swap(run: Run, windows: list[Window], made: Mapping[str, Any], scratch: Path) -> pd.DataFrame:
     """All windows, in one sweep."""
-    paths = _needed(run.data, run.checkpoint("perturbed"), run.checkpoint("original"))
+    paths = _needed(run.data, run.checkpoint("theta_M2"), run.checkpoint("theta_O"))
     outputs = {"table": str(scratch / "swap.tsv"), "examples": str(scratch / "swap.parquet")}
     keys = ("reading", "precision", "clean_examples", "seed", "component")
     inputs = dict(zip(("data", "theta_M2", "theta_O"), paths, strict=True))
@@ -171,7 +178,9 @@ def _retrain(
     run: Run, windows: list[Window], made: Mapping[str, Any], scratch: Path
 ) -> pd.DataFrame:
     """Each window alone, normalised by the table's window of all layers."""
-    data, memorised, pretrained = _needed(run.data, run.checkpoint("perturbed"), run.pretrained)
+    data, memorised, pretrained = _needed(
+        run.data, run.checkpoint("theta_M2"), run.checkpoint("theta_P")
+    )
     parts = []
     for name in map(window_name, windows):
         retrain_checkpoints(

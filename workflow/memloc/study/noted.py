@@ -3,6 +3,7 @@
 Planning imports this module: no torch, no pandas.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ REMEDY = "Delete it, and give the study's command again: then it is noted anew"
 def note_settings(config: Mapping[str, Any], results: str | Path) -> None:
     """Note the settings of a run in its folder of results, where they aren't noted already."""
     place = Path(results) / FOLDER / NAME
-    if place.parent.is_dir() and noted_settings(results) != config:
+    # in a folder that can't be written to nothing is made
+    if os.access(place.parent, os.W_OK) and noted_settings(results) != config:
         write_json(place, config)
 
 
