@@ -32,11 +32,13 @@ class Choice:
 class Contents:
     """files: name in the bundle -> where it lies and what its record says of it, if it has one.
 
-    folders: results that are folders; left_out: results that stay behind, by name.
+    folders: results that are folders; own: names of the study's own task files, data and models;
+    left_out: results that stay behind, by name.
     """
 
     files: dict[str, tuple[Path, Mapping[str, Any] | None]] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
     left_out: list[str] = field(default_factory=list)
 
     def add(self, name: str, result: Path) -> None:

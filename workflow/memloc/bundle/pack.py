@@ -115,6 +115,7 @@ def _add_sources(found: Contents, config: Mapping[str, Any], choice: Choice) -> 
     """Add the study's own task files and models, as far as they lie below the working folder."""
     own, missing = own_sources(config, choice.texts, choice.resources)
     found.files |= {name: (path, None) for name, path in own.items()}
+    found.own |= set(own)
     found.left_out += missing
 
 
@@ -194,6 +195,8 @@ def _told(
 def _kind(name: str, found: Contents) -> str:
     if "/.records/" in name or name == SETTINGS:
         return "records and settings"
+    if name in found.own:
+        return "own task files, data and models"
     if TEXTS.search(name):
         return "texts"
     if any(name.startswith(f"{folder}/") for folder in found.folders):
