@@ -18,11 +18,11 @@ from memloc.store.records import differences, is_as_read, made_with, read, recor
 from part import Part
 
 SHOWN = 3
-MISSING, SAME = "is missing", "is the same, but newer"
+MISSING, NEWER, SAME = "is missing", "newer", "is the same, but newer"
 REMEDIES = {
     MISSING: "Bring what is missing from where these results were made; a model or data can also "
     "be retrieved alone first, by the same command with that path as its target.",
-    SAME: "Where only times are mixed up, as in a copy without them, give the same command with "
+    NEWER: "Where only times are mixed up, as in a copy without them, give the same command with "
     "--touch once: it compares records, and sets times.",
 }
 
@@ -100,7 +100,7 @@ def _lost(workflow: Any, job: Any) -> list[str] | None:
         same = is_as_read(str(file), places[str(file)], record) if record else None
         if is_ours and not same:
             return None
-        said = {True: SAME, False: "is another"}.get(same, "is newer")
+        said = {True: SAME, False: "is another"}.get(same, f"is {NEWER}")
         causes.append(f"{file} {said} than when {job.output[0]} was made")
     return causes
 
