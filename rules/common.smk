@@ -144,7 +144,7 @@ targets_of_command.watch(PART, STUDY.whole)
 planning.watch(
     PART,
     begin=readable(COSTS.begin),
-    check=readable(partial(check_results, PART, PLACES.results, PLACES.resources)),
+    check=readable(partial(check_results, PART, config)),
     text=COSTS.report,
 )
 journal.watch(COSTS)

@@ -34,6 +34,13 @@ def checked_windows(wildcards):
     return PLACES.data
 
 
+def whole_window(wildcards):
+    """Input function: the table with the window of all layers, where a job doesn't retrain it."""
+    found = STUDY.whole_window_job(wildcards.model, wildcards.windows)
+    words = {**wildcards, "windows": found}
+    return [PLACES.subject("retrain/{windows}.tsv").format(**words)] if found else []
+
+
 def retrained(ending):
     """Input function: what the retraining jobs of one subject leave behind."""
     pattern = PLACES.subject(f"retrain/{{windows}}{ending}")

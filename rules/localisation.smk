@@ -46,6 +46,7 @@ rule retrain:
         memorised_digest=theta("theta_M2", ".sha256"),
         pretrained=ancient(PLACES.pretrained()),
         pretrained_digest=PLACES.pretrained(".sha256"),
+        whole=whole_window,
     output:
         table=PLACES.subject("retrain/{windows}.tsv"),
         examples=PLACES.subject("retrain/{windows}.examples.parquet"),

@@ -5,7 +5,7 @@ ran in, and only if they weren't lost. So a result of another study in the same 
 or of other settings, would be taken as this plan's. Its own record says better.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,9 @@ from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
 
 import planning
-from memloc.store.records import differences, made_with, read
+from memloc.store.records import differences, is_as_read, made_with, read
+from memloc.study.noted import note_settings
+from overwriting import refuse_overwriting
 from part import Part
 
 SHOWN = 3
@@ -32,7 +34,7 @@ class Standing:
     differs: list[str]
 
 
-def check_results(part: Part, results: str, resources: str) -> None:
+def check_results(part: Part, config: Mapping[str, Any]) -> None:
     """Refuse results that were made with other settings, or nobody knows with which.
 
     What Snakemake has no metadata of, and was made as this plan wants it, is made known to it: so a
@@ -40,7 +42,7 @@ def check_results(part: Part, results: str, resources: str) -> None:
     Where params are no reason for Snakemake to run a job (`--rerun-triggers mtime`), nothing is
     refused; it is said.
     """
-    workflow = part.workflow
+    workflow, results, resources = part.workflow, config["results_dir"], config["resources_dir"]
     if workflow.storage_registry.default_storage_provider is not None:
         return  # planning doesn't look into a storage
     planning.claim_results(workflow, results)
@@ -55,7 +57,9 @@ def check_results(part: Part, results: str, resources: str) -> None:
         raise ApiError("\n".join(reasons))  # which Snakemake shows without a trace
     for reason in reasons:
         logger.warning(reason)
+    refuse_overwriting(part, resources)
     if not workflow.dryrun:
+        note_settings(config, results)
         alike = (one for one in found if one.record and not one.differs)
         stays = (one for one in alike if not workflow.dag.needrun(one.job))
         _make_known(workflow, (one for one in stays if not _is_known(workflow, one.job)))
@@ -65,6 +69,7 @@ def _standing(part: Part, resources: str) -> Iterator[Standing]:
     """Results of jobs that are not planned to run, and resources that are planned to be replaced.
 
     The latter, unless they are forced, where they are another study's: Snakemake has no metadata.
+    So are results that --touch would make this study's.
     """
     workflow, dag, names = part.workflow, part.workflow.dag, part.names()
     for job in chain.from_iterable(dag.toposorted()):
@@ -73,15 +78,30 @@ def _standing(part: Part, resources: str) -> Iterator[Standing]:
             continue
         if dag.needrun(job) and (
             dag.reason(job).forced
-            or not there[0].is_relative_to(resources)
+            or not (workflow.touch or there[0].is_relative_to(resources))
             or _is_known(workflow, job)
         ):
             continue
         records = ((path, read(path)) for path in there)
         result, record = next((pair for pair in records if pair[1]), (there[0], None))
         if record or not dag.needrun(job):
-            wanted = made_with(job.wildcards_dict, dict(job.params.items()))
-            yield Standing(job, result, record, differences(record, wanted) if record else [])
+            yield Standing(job, result, record, _differs(workflow, job, record) if record else [])
+
+
+def _differs(workflow: Any, job: Any, record: dict[str, Any]) -> list[str]:
+    """What a result was made with, or of, that isn't what this plan has, in words.
+
+    Of inputs Snakemake knows by itself where it has metadata.
+    """
+    found = differences(record, made_with(job.wildcards_dict, dict(job.params.items())))
+    if found or _is_known(workflow, job):
+        return found
+    paths = dict.fromkeys(map(str, job.input))
+    return [
+        f"{path} is another than the one that it was made from"
+        for place, path in enumerate(paths)
+        if is_as_read(path, place, record) is False
+    ]
 
 
 def _is_known(workflow: Any, job: Any) -> bool:

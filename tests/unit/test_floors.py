@@ -19,7 +19,7 @@ FLOORS = [
     ("training",),
     ("localise",),
     ("admission",),
-    ("explain", "generalise", "control"),
+    ("explain", "generalise", "control", "bundle"),
     ("summary",),
     ("figures",),
     ("report", "door"),

@@ -21,7 +21,7 @@ LIBRARY = ROOT / "workflow" / "memloc"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # The extra that a package may rely on beside the core; of `machine`, what models alone need.
 MODELS = ("machine", "data", "models", "training", "localise", "admission")
-MODELS += ("explain", "generalise", "control", "door")
+MODELS += ("explain", "generalise", "control", "bundle", "door")
 EXTRA = dict.fromkeys(MODELS, "models") | dict.fromkeys(("figures", "report"), "figures")
 
 

@@ -11,7 +11,14 @@ from memloc.errors import MemlocError
 
 # Name of a command -> the module of memloc that has `add_arguments(parser)` and `main(arguments)`,
 # and what it does.
-COMMANDS = {"status": ("budget.status", "how far the run in a folder is, and how long yet")}
+COMMANDS = {
+    "status": ("budget.status", "how far the run in a folder is, and how long yet"),
+    "bundle": ("bundle.pack", "what a colleague needs of a study's results, as one archive"),
+    "verify": (
+        "bundle.verify",
+        "whether results are as they were made, and windows again",
+    ),
+}
 
 
 def main(words: list[str] | None = None) -> int:

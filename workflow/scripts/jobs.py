@@ -13,8 +13,8 @@ from memloc.errors import MemlocError
 from memloc.machine.gpus import own_gpu
 from memloc.store.files import forbidden, full_disk, is_full
 from memloc.store.lock import one_process
-from memloc.store.provenance import memloc_version, sha256
-from memloc.store.records import check, made_with, recorded
+from memloc.store.provenance import memloc_version
+from memloc.store.records import check, inputs, made_with, recorded
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 lifeline.hold()  # before anything that takes long is imported
@@ -32,10 +32,12 @@ class LogFile(logging.FileHandler):
 @contextmanager
 def job(snakemake: Any) -> Iterator[logging.Logger]:
     """Run the body as one job, with a GPU of its own if the rule asks for one."""
-    with _reporting(snakemake) as logger:
-        _checked(snakemake)
-        with _recorded(snakemake), _own_gpu(snakemake):
-            yield logger
+    with (
+        _reporting(snakemake) as logger,
+        _recorded(snakemake, _checked(snakemake)),
+        _own_gpu(snakemake),
+    ):
+        yield logger
 
 
 @contextmanager
@@ -45,23 +47,15 @@ def run(snakemake: Any) -> Iterator[bool]:
     Waits while another process works on the same run. Yields True if that process has made this
     job's outputs meanwhile: nothing is left to do then.
     """
-    with (
-        _reporting(snakemake),
-        one_process(snakemake.params.scratch, _identity(snakemake), snakemake.output) as done,
-        nullcontext() if done else _recorded(snakemake),
-        nullcontext() if done else _own_gpu(snakemake),  # not earlier: waiting needs no GPU
-    ):
-        yield done
-
-
-def _identity(snakemake: Any) -> dict[str, Any]:
-    """What a job's outputs depend on; its inputs are checked on the way."""
-    inputs = {
-        path: digest or sha256(path)
-        for path, digest in _checked(snakemake).items()
-        if digest or Path(path).is_file()
-    }
-    return {"params": dict(snakemake.params.items()), "inputs": inputs}
+    with _reporting(snakemake):
+        digests = _checked(snakemake)
+        identity = {"params": dict(snakemake.params.items()), "inputs": inputs(digests)}
+        with (
+            one_process(snakemake.params.scratch, identity, snakemake.output) as done,
+            nullcontext() if done else _recorded(snakemake, digests),
+            nullcontext() if done else _own_gpu(snakemake),  # not earlier: waiting needs no GPU
+        ):
+            yield done
 
 
 def _checked(snakemake: Any) -> dict[str, str | None]:
@@ -72,11 +66,12 @@ def _checked(snakemake: Any) -> dict[str, str | None]:
     return {path: check(path) for path in snakemake.input}
 
 
-def _recorded(snakemake: Any) -> AbstractContextManager[None]:
+def _recorded(snakemake: Any, digests: dict[str, str | None]) -> AbstractContextManager[None]:
     """Record what the body makes; not in a storage, to which only declared outputs go."""
     if os.environ.get("MEMLOC_RECORDS") == "no":
         return nullcontext()
-    return recorded(snakemake.output, made_with(snakemake.wildcards, snakemake.params))
+    made = made_with(snakemake.wildcards, snakemake.params)
+    return recorded(snakemake.output, made, inputs(digests))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ with run(snakemake) as is_done:
             data=snakemake.input.data,
             memorised=snakemake.input.memorised,
             pretrained=snakemake.input.pretrained,
+            whole=next(iter(snakemake.input.whole), None),
             table=snakemake.output.table,
             examples=snakemake.output.examples,
             scratch=snakemake.params.scratch,

@@ -12,6 +12,9 @@ from memloc.errors import MemlocError
 from memloc.store.records import (
     check,
     differences,
+    faults,
+    inputs,
+    is_as_read,
     made_with,
     read,
     read_checked,
@@ -168,3 +171,36 @@ def test_a_result_of_other_wildcards_differs_and_scratch_does_not_count(tmp_path
     params = {"seed": 1, "settings": {"ratio": 0.15, "labels": ("a", "b")}, "scratch": "/tmp/x"}
     assert differences(record, made_with({"task": "toy"}, params)) == []
     assert "wildcards.task" in differences(record, made_with({"task": "rte"}, params))[0]
+
+
+def test_an_input_is_known_again_whatever_its_time_and_another_is_not(tmp_path):
+    make(tmp_path)
+    own, table, folder = tmp_path / "mine.csv", tmp_path / "swap.tsv", tmp_path / "final"
+    own.write_text("text\n")
+    paths = [str(own), str(table), str(folder)]
+    result = tmp_path / "result.tsv"
+    with recorded([result], MADE, inputs({path: check(path) for path in paths})):
+        result.write_text("x")
+    said = read(result)
+    os.utime(own, (1, 1))
+    assert [is_as_read(path, place, said) for place, path in enumerate(paths)] == [True, True, None]
+    assert str(tmp_path) not in record_of(result).read_text(), "no folder of this machine"
+    own.write_text("texts\n")
+    with recorded([table], MADE):
+        table.write_text("another")
+    assert [is_as_read(path, place, said) for place, path in enumerate(paths[:2])] == [False] * 2
+    own.unlink()
+    assert is_as_read(own, 0, said) is None and is_as_read(table, 9, said) is None
+    assert is_as_read(table, 1, read(table)) is None, "an earlier version noted no inputs"
+
+
+def test_all_faults_of_a_result_are_told(tmp_path):
+    make(tmp_path)
+    assert list(faults(tmp_path / "final")) == list(faults(tmp_path / "swap.tsv")) == []
+    (tmp_path / "final/tokenizer.json").unlink()
+    (tmp_path / "final/more.json").write_text("{}")
+    (tmp_path / "final/sub/part.bin").write_text("y")
+    lines = list(faults(tmp_path / "final"))
+    assert [line.split(" ")[0] for line in lines] == [
+        str(tmp_path / "final" / name) for name in ("more.json", "sub/part.bin", "tokenizer.json")
+    ]

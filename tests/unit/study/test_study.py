@@ -86,6 +86,10 @@ def test_jobs_that_layer_retraining_is_split_into(tmp_path, batch, jobs):
     manifest.parent.mkdir(parents=True)
     manifest.write_text(json.dumps({"n_layers": 3}))
     assert plan.retrain_jobs("own") == jobs
+    whole = {job: plan.whole_window_job("own", job) for job in jobs}
+    assert set(whole.values()) <= {None, *jobs}, "no job beside those of the study"
+    roots = [job for job, other in whole.items() if other is None]
+    assert len(roots) == 1 and {whole[job] for job in jobs} <= {None, roots[0]}, "no cycle"
 
 
 def test_layers_are_looked_for_and_their_absence_is_explained(tmp_path):

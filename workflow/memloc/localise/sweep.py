@@ -87,16 +87,21 @@ def _shares(found: torch.Tensor, rows: torch.Tensor) -> np.ndarray:
 
 
 def window_table(
-    windows: Sequence[Window], predicted: torch.Tensor, measured: Measured, n_layers: int
+    windows: Sequence[Window],
+    predicted: torch.Tensor,
+    measured: Measured,
+    n_layers: int,
+    whole_error: float | None = None,
 ) -> pd.DataFrame:
     """A row per window from predicted (examples, windows), class ids.
 
-    noisy_error_normalised is nan unless the window of all layers is there and has an error.
+    whole_error: noisy error of the window of all layers, where it isn't among them.
+    noisy_error_normalised is nan unless that window is there or known, and has an error.
     """
     frame = pd.DataFrame(windows, columns=["start", "end"]).join(error_table(predicted, measured))
     whole = frame.loc[(frame["start"] == 1) & (frame["end"] == n_layers), "noisy_error"]
-    ceiling = whole.iloc[0] if len(whole) and whole.iloc[0] > 0 else float("nan")
-    frame["noisy_error_normalised"] = frame["noisy_error"] / ceiling
+    ceiling = whole.iloc[0] if len(whole) else whole_error
+    frame["noisy_error_normalised"] = frame["noisy_error"] / (ceiling or float("nan"))
     return frame
 
 

@@ -2,7 +2,8 @@
 
 The record of FOLDER/NAME is FOLDER/.records/NAME.json, so that it goes wherever the folder goes.
 The job that made the result writes it last, every job that reads the result compares the bytes with
-it, and a plan compares what the result was made with. Planning imports this module: no torch.
+it, and a plan compares what the result was made with, and of which inputs. Planning imports this
+module: no torch.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ LONGEST = 200  # characters of a value that a record holds; of a longer one it h
 UNCOUNTED = ("scratch",)  # params that say where partial state lies, and decide nothing
 
 Made = dict[str, str]  # dotted name of a wildcard or param -> its value as JSON
+Inputs = list[list[str | None]]  # name and digest of each file or folder that a job read, in order
 
 
 def record_of(result: str | Path) -> Path:
@@ -46,11 +48,13 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def recorded(results: Iterable[str | Path], made: Made) -> Iterator[None]:
+def recorded(
+    results: Iterable[str | Path], made: Made, read_from: Inputs | None = None
+) -> Iterator[None]:
     """Around what makes results: their old records go before, new ones are written after.
 
-    Whenever the process is killed, no record says of a result what isn't so. What lies beside a
-    result, NAME.provenance.json, gets a record too.
+    read_from: the inputs that they are made of. Whenever the process is killed, no record says of a
+    result what isn't so. What lies beside a result, NAME.provenance.json, gets a record too.
     """
     paths = [Path(result) for result in results]
     for path in paths:
@@ -59,15 +63,16 @@ def recorded(results: Iterable[str | Path], made: Made) -> Iterator[None]:
     beside = (path.with_name(f"{path.name}.provenance.json") for path in paths)
     for path in dict.fromkeys([*paths, *beside]):
         if path.exists():
-            _write(path, made)
+            _write(path, made, read_from)
 
 
-def _write(path: Path, made: Made) -> None:
+def _write(path: Path, made: Made, read_from: Inputs | None) -> None:
     """Record a result, again where another study has replaced it meanwhile (shared resources)."""
     found = None
     while found != (found := _stamps(path)):
-        files = {name: _facts(file) for name, file in _files(path).items()}
-        write_json(record_of(path), {"made_with": made, "files": files})
+        files = {name: _facts(file) for name, file in files_of(path).items()}
+        content = {"made_with": made, "files": files}
+        write_json(record_of(path), content | ({} if read_from is None else {"inputs": read_from}))
 
 
 def check(path: str | Path) -> str | None:
@@ -81,6 +86,31 @@ def check(path: str | Path) -> str | None:
     if found is None and (outer := read(path.parent)):
         return _compare(path, path.parent, {path.name: outer["files"].get(path.name)})
     return _compare(path, path, found["files"]) if found else None
+
+
+def inputs(digests: Mapping[str, str | None]) -> Inputs:
+    """What a record says of a job's inputs, from the digests that `check` has found.
+
+    A folder has none: a checkpoint trained again has the same weights and another record, and the
+    digest of its weights is an input beside it.
+    """
+    return [
+        [Path(path).name, (digest or sha256(path)) if Path(path).is_file() else None]
+        for path, digest in digests.items()
+    ]
+
+
+def is_as_read(path: str | Path, place: int, record: Mapping[str, Any]) -> bool | None:
+    """Whether an input, `place` in its job's order, is what the record's result was made of.
+
+    It goes by the input's own record, and reads no more than a file without one. None: unknown.
+    """
+    known = record.get("inputs") or []
+    if place >= len(known) or known[place][1] is None or not Path(path).is_file():
+        return None
+    own = read(path)
+    now = _digest(own["files"]) if own else sha256(path)
+    return bool(known[place] == [Path(path).name, now])
 
 
 def read_checked(path: str | Path) -> Any:
@@ -111,22 +141,41 @@ def _shown(value: str | None) -> str:
 
 def _compare(path: Path, result: Path, listed: Mapping[str, Any]) -> str:
     """Compare `path`, which is a result or lies in one, with what the result's record lists."""
-    remedy = _remedy(result, record_of(result))
-    there = _files(path) if path == result else {path.name: path}
+    there = files_of(path) if path == result else {path.name: path}
+    for fault in _faults(result, there, listed):
+        raise MemlocError(f"{fault}. {_remedy(result, record_of(result))}")
+    return _digest(listed)
+
+
+def faults(result: str | Path) -> Iterator[str]:
+    """Each file of a recorded result that isn't as its record says, in a line."""
+    path = Path(result)
+    if found := read(path):
+        yield from _faults(path, files_of(path), found["files"])
+
+
+def _faults(result: Path, there: Mapping[str, Path], listed: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted({*listed, *there}):
         file = there.get(name, result / name)
         said = listed.get(name)
         if not said:
-            raise MemlocError(f"{file} isn't in the record of {result}. {remedy}")
-        if not file.is_file():
-            raise MemlocError(f"{file} is missing, which was there when it was made. {remedy}")
-        found = _facts(file)
-        for what in ("bytes", "sha256"):
-            if found[what] != said.get(what):
-                raise MemlocError(
-                    f"{file} isn't as it was made: {what} {found[what]} instead of "
-                    f"{said.get(what)}. {remedy}"
-                )
+            yield f"{file} isn't in the record of {result}"
+        elif not file.is_file():
+            yield f"{file} is missing, which was there when it was made"
+        elif wrong := difference(file, said):
+            yield f"{file} isn't as it was made: {wrong}"
+
+
+def difference(file: Path, said: Mapping[str, Any]) -> str | None:
+    """How a file's bytes or SHA-256 differ from what is said of them; None where they don't."""
+    size = file.stat().st_size
+    if size != said.get("bytes"):
+        return f"bytes {size} instead of {said.get('bytes')}"
+    found = sha256(file)
+    return None if found == said.get("sha256") else f"sha256 {found} instead of {said['sha256']}"
+
+
+def _digest(listed: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(listed, sort_keys=True).encode()).hexdigest()
 
 
@@ -137,7 +186,7 @@ def _remedy(result: Path, record: Path) -> str:
     )
 
 
-def _files(path: Path) -> dict[str, Path]:
+def files_of(path: Path) -> dict[str, Path]:
     """The files of a result by their name in it: a folder's but for hidden ones, else "" alone."""
     if not path.is_dir():
         return {"": path}
@@ -151,5 +200,5 @@ def _facts(file: Path) -> dict[str, Any]:
 
 
 def _stamps(path: Path) -> list[tuple[str, int, int, int]]:
-    stats = [(name, file.stat()) for name, file in _files(path).items()]
+    stats = [(name, file.stat()) for name, file in files_of(path).items()]
     return [(name, s.st_ino, s.st_size, s.st_mtime_ns) for name, s in stats]

@@ -177,6 +177,18 @@ class Study:
             return [f"from-{start}" for start in layers]
         return [f"{start}-{end}" for start in layers for end in layers if start <= end]
 
+    def whole_window_job(self, model: str, windows: str) -> str | None:
+        """The retraining job that has the window of all layers, by which errors are normalised.
+
+        None: the job `windows` has it itself.
+        """
+        if windows in ("all", "from-1"):
+            return None
+        if windows.startswith("from-"):
+            return "from-1"
+        whole = f"1-{self.layer_count(model, f'retraining window {windows} alone')}"
+        return None if windows == whole else whole
+
     # --- what there is to compare --------------------------------------------------------
 
     @property

@@ -49,11 +49,12 @@ def test_from_checkpoints_to_gathered_tables(tmp_path):
         }
     ).to_parquet(tmp_path / "data.parquet")
 
-    def retrain(windows):
+    def retrain(windows, whole=None):
         retrain_checkpoints(
             data=tmp_path / "data.parquet",
             memorised=tmp_path / "memorised",
             pretrained=tmp_path / "pretrained",
+            whole=whole,
             table=tmp_path / f"{windows}.tsv",
             examples=tmp_path / f"{windows}.parquet",
             scratch=tmp_path / "scratch" / windows,
@@ -77,7 +78,7 @@ def test_from_checkpoints_to_gathered_tables(tmp_path):
         return (tmp_path / f"{name}.tsv").read_text(), pd.read_parquet(tmp_path / f"{name}.parquet")
 
     starts = [f"from-{start}" for start in range(1, N_LAYERS + 1)]
-    for windows in ["all", *starts, "2-3"]:
+    for windows in ["all", *starts, f"1-{N_LAYERS}", "2-3"]:
         retrain(windows)
     assert not any((tmp_path / "scratch").iterdir())
     whole, by_start = gather(["all"], "whole"), gather(starts[::-1], "by_start")
@@ -86,7 +87,16 @@ def test_from_checkpoints_to_gathered_tables(tmp_path):
     assert list(whole[1].columns) == ["index", *map(window_name, all_windows(N_LAYERS))]
     single = pd.read_csv(tmp_path / "2-3.tsv", sep="\t")
     assert single.noisy_error_normalised.isna().all() and len(single) == 1
-    assert single.noisy_error[0] == pd.read_csv(tmp_path / "whole.tsv", sep="\t").noisy_error[5]
+    row = pd.read_csv(tmp_path / "whole.tsv", sep="\t").iloc[5]
+    assert single.noisy_error[0] == row.noisy_error
+    for name in (f"1-{N_LAYERS}", "all", "from-1"):
+        retrain("2-3", tmp_path / f"{name}.tsv")
+        known = pd.read_csv(tmp_path / "2-3.tsv", sep="\t").iloc[0]
+        pd.testing.assert_series_equal(known, row, check_names=False, check_exact=True)
+        said = read_json(tmp_path / "2-3.tsv.provenance.json")["normalised_by"]
+        assert said == f"{name}.tsv"
+    with pytest.raises(MemlocError, match=f"no window 1-{N_LAYERS}"):
+        retrain("2-3", tmp_path / "from-2.tsv")
     facts = read_json(tmp_path / "all.tsv.provenance.json")
     assert facts["groups"] and facts["seed"] == SEED and 0 <= facts["noisy_predicted_before"] <= 1
     with pytest.raises(MemlocError, match="1-1 is missing"):

@@ -104,9 +104,15 @@ class Retraining:
         )
 
     def run(
-        self, windows: Sequence[Window], after_epoch: Callable[[int], None] = lambda epoch: None
+        self,
+        windows: Sequence[Window],
+        after_epoch: Callable[[int], None] = lambda epoch: None,
+        whole_error: float | None = None,
     ) -> RetrainResult:
-        """Retrain and evaluate `windows`; `after_epoch` is called when an epoch has been saved."""
+        """Retrain and evaluate `windows`; `after_epoch` is called when an epoch has been saved.
+
+        whole_error: the noisy error of the window of all layers, where it isn't among them.
+        """
         windows = sorted(windows)
         memorised = self._memorised_noisy()
         done = self.store.finished()
@@ -129,6 +135,7 @@ class Retraining:
                 "noisy_predicted_before": memorised,
                 "groups": self.store.groups(),
             },
+            whole_error,
         )
 
     def clear(self) -> None:
@@ -207,11 +214,14 @@ class Retraining:
 
     # --- tables ------------------------------------------------------------------------
 
-    def _result(self, windows: list[Window], facts: dict[str, Any]) -> RetrainResult:
-        finished = self.store.finished()
+    def _result(
+        self, windows: list[Window], facts: dict[str, Any], whole_error: float | None
+    ) -> RetrainResult:
+        finished, n_layers = self.store.finished(), self.shared.n_layers
         predicted = torch.stack([finished[window] for window in windows], dim=1)
-        table = window_table(windows, predicted, self.measured, self.shared.n_layers)
-        if table["noisy_error_normalised"].isna().all() and (1, self.shared.n_layers) in windows:
+        table = window_table(windows, predicted, self.measured, n_layers, whole_error)
+        known = whole_error is not None or (1, n_layers) in windows
+        if table["noisy_error_normalised"].isna().all() and known:
             logger.warning("the window of all layers has no error: normalised errors are undefined")
         return RetrainResult(table, per_example(windows, predicted, self.evaluated), facts)
 

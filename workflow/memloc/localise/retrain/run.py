@@ -6,8 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from memloc.data.examples import Reading, noisy_training, with_heldout
+from memloc.errors import MemlocError
 from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
+from memloc.localise.weights import whole_window
 from memloc.machine.memory import reuse_memory
 from memloc.models.layers import find_layers
 from memloc.models.load import (
@@ -19,7 +21,7 @@ from memloc.models.load import (
 )
 from memloc.models.run_record import RunRecord
 from memloc.store.provenance import sha256, versions
-from memloc.store.tables import COLUMNS, write_parquet, write_tsv
+from memloc.store.tables import COLUMNS, read_tsv, write_parquet, write_tsv
 from memloc.windows import parse_windows
 
 logger = logging.getLogger(__name__)
@@ -29,6 +31,7 @@ def retrain_checkpoints(
     data: str | Path,
     memorised: str | Path,
     pretrained: str | Path,
+    whole: str | Path | None,
     table: str | Path,
     examples: str | Path,
     scratch: str | Path,
@@ -41,7 +44,10 @@ def retrain_checkpoints(
     memory_mb: float | None,
     code: str,
 ) -> None:
-    """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables."""
+    """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables.
+
+    whole: the table that has the window of all layers, where it isn't among `windows`.
+    """
     reuse_memory()
     record = RunRecord(precision, [memorised, pretrained])
     model = load_finetuned(memorised)
@@ -65,7 +71,7 @@ def retrain_checkpoints(
             "reading": asdict(reading),
         },
     )
-    result = job.run(chosen)
+    result = job.run(chosen, whole_error=_whole_error(whole, len(find_layers(model))))
     write_parquet(result.examples, examples)
     write_tsv(result.table, table, COLUMNS["windows"])
     record.write(
@@ -76,6 +82,7 @@ def retrain_checkpoints(
         seed=seed,
         heldout_seed=heldout_seed,
         n_trained_on=len(job.clean),
+        normalised_by=Path(whole or table).name,
         **result.facts,
     )
     logger.info(
@@ -87,3 +94,13 @@ def retrain_checkpoints(
         result.table["clean_error"].mean(),
     )
     job.clear()
+
+
+def _whole_error(table: str | Path | None, n_layers: int) -> float | None:
+    """The noisy error of the window of all layers in another job's table; None without one."""
+    if table is None:
+        return None
+    row = whole_window(read_tsv(table, COLUMNS["windows"]))
+    if (row["start"], row["end"]) != (1, n_layers):
+        raise MemlocError(f"{table} has no window 1-{n_layers}; delete it to have it made anew")
+    return float(row["noisy_error"])
