@@ -11,7 +11,7 @@ training example's label; generalisation.tsv per task and model.
 rule split_half:
     """Choose the training examples of one half."""
     input:
-        data=PLACES.data,
+        data=STUDY.halved,
     output:
         PLACES.task("halves/{half}.parquet"),
     log:
@@ -36,7 +36,7 @@ rule split_half:
 rule train_half:
     """Fine-tune on one half and predict all training examples; the model isn't kept."""
     input:
-        data=PLACES.data,
+        data=STUDY.halved,
         split=rules.split_half.output[0],
         pretrained=ancient(PLACES.pretrained()),
         digest=PLACES.pretrained(".sha256"),
@@ -63,6 +63,30 @@ rule train_half:
         code=CODE("train_half.py"),
     script:
         "../workflow/scripts/train_half.py"
+
+
+rule find_noise:
+    """How memorised each training example is, and which count as noisy, where nobody marked any."""
+    input:
+        data=PLACES.unmarked,
+        halves=readable(halves_of_finders),
+    output:
+        PLACES.found,
+    log:
+        LOG(PLACES.task("found")),
+    benchmark:
+        BENCHMARK(PLACES.task("found"))
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        settings=PARAMS.finding,
+        code=CODE("find_noise.py"),
+    script:
+        "../workflow/scripts/find_noise.py"
 
 
 rule gather_halves:

@@ -74,6 +74,7 @@ SWEEP = Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=Tru
 STAGES: dict[str, Stage] = {
     "retrieve_task": Stage(constant(20), bytes_of=data_bytes, megabytes=lambda facts: 2000),
     "perturb_task": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
+    "split_unmarked": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
     "task_table": Stage(task_table, megabytes=lambda facts: 3000),
     "retrieve_model": Stage(model_retrieval, bytes_of=model_bytes, megabytes=models_memory(2)),
     "fetch": Stage(constant(SCRIPT)),
@@ -94,6 +95,7 @@ STAGES: dict[str, Stage] = {
         megabytes=training_memory,
         on_device=True,
     ),
+    "find_noise": Stage(constant(SCRIPT + 1), bytes_of=half_bytes),
     "gather_halves": Stage(constant(SCRIPT + 1), bytes_of=half_bytes),
     "summarise_generalisation": Stage(constant(SCRIPT + 1)),
     "swap": SWEEP,
