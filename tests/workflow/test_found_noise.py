@@ -9,7 +9,7 @@ import yaml
 from study import WORDS, planned, snakemake, write_study
 
 HALVES = {"halves": 8, "splits": "pairs", "epochs": 25, "learning_rate": 0.003}
-FOUND = {"noise": "found", "found": {"threshold": 0.3}}
+FOUND = {"noise": "found", "found": {"share": 0.1}}
 WRONG = range(0, 60, 12)  # rows of the table whose label is wrong
 
 
@@ -21,14 +21,14 @@ def write_wrong_labels(folder):
         rows.writerow(["text", "answer"])
         for number in range(60):
             true = number % 2
-            words = [WORDS[true], *draw.sample(WORDS[5:], k=6)]
+            words = [WORDS[true], *draw.sample(WORDS[5:], k=2)]
             rows.writerow([" ".join(words), ("yes", "no")[true ^ (number in WRONG)]])
 
 
 def study(folder, **changes):
     """A study of that task which finds its noisy rows."""
     settings = {
-        "techniques": ["swapping", "weight-change"],
+        "techniques": ["swapping"],
         "stages": [],
         "generalisation": HALVES,
         "perturbation": FOUND,
@@ -40,22 +40,26 @@ def study(folder, **changes):
 
 
 def test_wrong_labels_are_found_and_reach_the_page(tmp_path):
-    folder = study(tmp_path, stages=["generalisation"])
+    folder = study(tmp_path)
     snakemake(folder)
     results = folder / "results"
     found = pd.read_csv(results / "toy/found.tsv", sep="\t")
-    assert set(found.loc[found.found, "index"]) == set(WRONG)
+    assert found.found.sum() == 6
+    wrong = found["index"].isin(WRONG)
+    memorised = found["counterfactual_memorisation"]
+    assert memorised[wrong].mean() > memorised[~wrong].mean()
+    marked = found.loc[found.found, "index"]
     data = pd.read_parquet(results / "toy/perturbed.parquet")
     noisy = data[data.noisy]
-    assert set(noisy["index"]) == set(WRONG) and (noisy.split == "train").all()
+    assert set(noisy["index"]) == set(marked) and (noisy.split == "train").all()
     assert noisy.original_label.isna().all()
     assert (data[~data.noisy].label == data[~data.noisy].original_label).all()
     unmarked = pd.read_parquet(results / "toy/unmarked.parquet")
     assert not unmarked.noisy.any() and (unmarked.label == data.label).all()
     run = results / "toy/tiny/seed1"
     original = yaml.safe_load((run / "original/final/provenance.json").read_text())
-    assert original["n_train"] == 55 and original["n_noisy"] == 0
-    assert (pd.read_csv(run / "swap.tsv", sep="\t").n_noisy == len(WRONG)).all()
+    assert original["n_train"] == 54 and original["n_noisy"] == 0
+    assert (pd.read_csv(run / "swap.tsv", sep="\t").n_noisy == 6).all()
     page = (results / "report.html").read_text()
     assert "nobody marked" in page and not (results / "summary/detection.tsv").exists()
     assert not planned(folder)

@@ -5,7 +5,7 @@ from memloc.data.perturb import mark_file, perturb_file
 
 with job(snakemake):
     inputs, output, settings = snakemake.input, snakemake.output.table, snakemake.params.settings
-    if "found" in inputs.keys():
+    if inputs.get("found"):
         mark_file(inputs.table, inputs.found, output, settings)
     else:
         perturb_file(inputs.table, output, **settings)

@@ -22,7 +22,9 @@ SCORES = ["counterfactual_memorisation", "generalisation", "training_memorisatio
 COLUMNS = ["index", "label", *SCORES, "n_heldout", "n_trained", "found"]
 
 
-def chosen(index: np.ndarray, memorisation: np.ndarray, criterion: Mapping[str, float]) -> np.ndarray:
+def chosen(
+    index: np.ndarray, memorisation: np.ndarray, criterion: Mapping[str, float]
+) -> np.ndarray:
     """(n,) bool: the rows that count as noisy, by their numbers and memorisation, both (n,).
 
     `criterion`: {"threshold": t}, the rows of t or more; or {"share": s}, the int(s * n) most
@@ -147,4 +149,3 @@ def _refuse_too_many(
             f"which is trained without noisy rows, would have no example of it: {change}, or leave "
             "the class out with filters.drop_labels"
         )
-

@@ -83,6 +83,12 @@ class Study:
         """The examples that halves are made of: those of no marks where the halves find these."""
         return self.places.unmarked if self.finds_noise else self.places.data
 
+    @property
+    def detects_noise(self) -> bool:
+        """Whether halves that learn noisy labels can be asked how well they find the known ones."""
+        labels = self.config["generalisation"]["labels"]
+        return not self.finds_noise and labels == "perturbed"
+
     # --- models and runs -----------------------------------------------------------------
 
     def model_settings(self, model: str) -> settings.Config:
@@ -232,7 +238,7 @@ class Study:
         """The summary tables that each further part of the study adds."""
         return {
             "centroids": ["events", "centroids"],
-            "generalisation": ["generalisation"],
+            "generalisation": ["generalisation", *(["detection"] if self.detects_noise else [])],
             "control": self.control.tables,
             NO_NOISE: ["no_noise"],
             "progression": ["progression"],
