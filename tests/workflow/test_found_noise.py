@@ -41,6 +41,9 @@ def study(folder, **changes):
 
 def test_wrong_labels_are_found_and_reach_the_page(tmp_path):
     folder = study(tmp_path)
+    plan = planned(folder)
+    assert plan["split_unmarked"] == plan["find_noise"] == plan["perturb_task"] == 1
+    assert plan["split_half"] == plan["train_half"] == 8 and "gather_halves" not in plan
     snakemake(folder)
     results = folder / "results"
     found = pd.read_csv(results / "toy/found.tsv", sep="\t")
@@ -61,5 +64,5 @@ def test_wrong_labels_are_found_and_reach_the_page(tmp_path):
     assert original["n_train"] == 54 and original["n_noisy"] == 0
     assert (pd.read_csv(run / "swap.tsv", sep="\t").n_noisy == 6).all()
     page = (results / "report.html").read_text()
-    assert "nobody marked" in page and not (results / "summary/detection.tsv").exists()
+    assert "Nobody marked" in page and not (results / "summary/detection.tsv").exists()
     assert not planned(folder)
