@@ -1,7 +1,7 @@
 """Each training example's loss at theta_M1: the plainest sign that a label may be wrong.
 
 It is the cross-entropy of the label as it was trained on, in evaluation mode. theta_M1 knows nearly
-all labels already, and noisy ones were learnt last.
+all labels already, and noisy ones were learnt last. Where a run never knew as many, it is theta_M2.
 """
 
 from collections.abc import Mapping

@@ -575,7 +575,7 @@ loss of their label at θ_M1 (mean over seeds) and by cleanlab's confident learn
 chance that a noisy example is more suspect than a clean one, with 95 % intervals over examples
 (none where the order is perfect). Bottom: the share of noisy examples among as many of the most
 suspect ones as there are noisy ones. Strokes (|) are what a random order reaches.
-Noise here was drawn at random; wrong labels of people are often harder to tell from right ones.
+Labels that are perturbed at random say little of how well wrong labels of people would be found.
 """,
     ),
     "memorisation_map": FigureKind(
