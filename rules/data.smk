@@ -37,9 +37,9 @@ rule retrieve_task:
 
 
 rule perturb_task:
-    """Split a data set and perturb the labels of a share of each class."""
+    """Split a data set and perturb the labels of a share of each class, or mark found noise."""
     input:
-        table=retrieved_table,
+        **labelled_from(),
     output:
         table=PLACES.data,
     log:
@@ -53,10 +53,25 @@ rule perturb_task:
         mem_mb=mem(2000),
         runtime=minutes(10),
     params:
-        settings=PARAMS.perturbation,
+        settings=PARAMS.labelling,
         code=CODE("perturb.py"),
     script:
         "../workflow/scripts/perturb.py"
+
+
+use rule perturb_task as split_unmarked with:
+    """Split a data set, and leave its labels as they are, for noisy rows to be found."""
+    input:
+        table=retrieved_table,
+    output:
+        table=PLACES.unmarked,
+    log:
+        LOG(PLACES.task("unmarked")),
+    benchmark:
+        BENCHMARK(PLACES.task("unmarked"))
+    params:
+        settings=PARAMS.unmarked,
+        code=CODE("perturb.py"),
 
 
 rule task_table:

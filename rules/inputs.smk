@@ -25,6 +25,24 @@ def retrieved_table(wildcards):
     return PLACES.retrieved(".parquet").format(task=task_of(wildcards.task))
 
 
+def labelled_from():
+    """Inputs of perturbed.parquet: the retrieved rows, or those without marks and what was found."""
+    if STUDY.finds_noise:
+        return {"table": PLACES.unmarked, "found": PLACES.found}
+    return {"table": retrieved_table}
+
+
+def halves_of_finders(wildcards):
+    """Input function: all halves of the models that find a task's noisy rows, model by model."""
+    settings = PARAMS.finding(wildcards)
+    pattern = PLACES.pair("halves/{half}.parquet")
+    return [
+        pattern.format(task=wildcards.task, model=model, half=half)
+        for model in settings["models"]
+        for half in settings["halves"]
+    ]
+
+
 def checked_windows(wildcards):
     """Input function: the data of a retraining job, once its windows are known to exist."""
     layers = STUDY.known_layers(wildcards.model)

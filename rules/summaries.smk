@@ -180,6 +180,29 @@ rule summarise_generalisation:
         "../workflow/scripts/summarise_generalisation.py"
 
 
+rule summarise_detection:
+    """How well noisy rows of every task and model are told from clean ones."""
+    input:
+        STUDY.pair_paths("detection.tsv"),
+    output:
+        PLACES.summary("detection"),
+    log:
+        LOG(f"{PLACES.results}/summary/detection"),
+    benchmark:
+        BENCHMARK(f"{PLACES.results}/summary/detection")
+    conda:
+        "../envs/memloc.yaml"
+    threads: 1
+    resources:
+        mem_mb=mem(1000),
+        runtime=minutes(10),
+    params:
+        pairs=STUDY.pair_list(),
+        code=CODE("summarise_detection.py"),
+    script:
+        "../workflow/scripts/summarise_detection.py"
+
+
 rule summarise_progression:
     """M-CoG, centroid events and accuracies of every task and model by epoch."""
     input:

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 
 from memloc.figures.draw import draw
+from memloc.generalise.detection import CLEANLAB, LOSS, MEMORISATION
+from memloc.generalise.detection import COLUMNS as DETECTION
 from memloc.generalise.scores import COLUMNS as GENERALISATION
 from memloc.localise.gradients.variants import COLUMNS as GRADIENTS
 from memloc.localise.gradients.variants import VARIANTS
@@ -161,6 +163,19 @@ def generalisation_scores(tasks, models):
                 }
             )  # fmt: skip
     return pd.DataFrame(rows, columns=GENERALISATION)
+
+
+def detection_scores(tasks, models):
+    """A detection.tsv whose three methods differ by task, and whose best one is perfect in none."""
+    rows = []
+    for i, task in enumerate(tasks):
+        for model in models:
+            for j, method in enumerate((MEMORISATION, LOSS, CLEANLAB)):
+                area = 0.9 - 0.1 * j + 0.02 * i
+                flagged = (np.nan,) * 3 if method == LOSS else (20, 0.6, 0.8)
+                places = (area, area - 0.05, area + 0.03, area - 0.2)
+                rows.append((task, model, method, *places, 15, 100, 8, *flagged))
+    return pd.DataFrame(rows, columns=DETECTION)
 
 
 def training_runs(tasks, models, seeds):

@@ -1,7 +1,11 @@
-"""Split one data set and perturb its labels (rule perturb_task)."""
+"""Split one data set and perturb its labels, or mark the noisy rows that were found."""
 
 from jobs import job
-from memloc.data.perturb import perturb_file
+from memloc.data.perturb import mark_file, perturb_file
 
 with job(snakemake):
-    perturb_file(snakemake.input.table, snakemake.output.table, **snakemake.params.settings)
+    inputs, output, settings = snakemake.input, snakemake.output.table, snakemake.params.settings
+    if inputs.get("found"):
+        mark_file(inputs.table, inputs.found, output, settings)
+    else:
+        perturb_file(inputs.table, output, **settings)

@@ -39,7 +39,12 @@ def train(tiny_files, folder, number=1, labels="perturbed", recipe=RECIPE):
 def test_every_training_example_has_its_labels_probability(tiny_files, tmp_path):
     found = train(tiny_files, tmp_path)
     data = pd.read_parquet(tiny_files / "perturbed.parquet")
-    assert list(found) == ["index", "trained", "probability"]
+    classes = [f"p_{number}" for number in range(len(CLASSES))]
+    assert list(found) == ["index", "trained", "probability", *classes]
+    assert np.allclose(found[classes].sum(axis=1), 1, atol=1e-6)
+    labels = data.loc[data["split"] == "train", "label"].map(CLASSES.index).to_numpy()
+    own = found[classes].to_numpy()[np.arange(len(found)), labels]
+    assert np.allclose(own, found["probability"], atol=1e-6)
     assert list(found["index"]) == list(data.loc[data["split"] == "train", "index"])
     assert found["probability"].between(0, 1).all()
     assert not (tmp_path / "scratch").exists()

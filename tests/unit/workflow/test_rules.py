@@ -28,7 +28,7 @@ FILES = ("common", "inputs", "data", "training", "control", "localisation", "gen
 def found_by_name(rule):
     """Modules that a rule's script imports only while it runs."""
     localising = {found.name: found.module for found in techniques.subject_rules()}
-    localising["swap_no_noise"] = "localise.no_noise"
+    localising |= {"swap_no_noise": "localise.no_noise", "label_losses": "generalise.losses"}
     if rule in localising:
         return (localising[rule],)
     if rule.startswith("figure_"):

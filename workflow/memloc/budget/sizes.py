@@ -138,7 +138,7 @@ class Sizes:
             self._tasks[name, model] = TaskSize(
                 **rows,
                 classes=len(self.tasks[name]["labels"]),
-                noisy=int(rows["train"] * self.config["perturbation"]["ratio"]),
+                noisy=int(rows["train"] * self._noisy_share()),
                 median=median,
                 spread=spread,
                 longest=self.config["data"]["max_length"],
@@ -146,6 +146,11 @@ class Sizes:
                 tokens_basis=tokens_basis,
             )
         return self._tasks[name, model]
+
+    def _noisy_share(self) -> float:
+        """Share of the training rows that are noisy; as many as are perturbed, where none says."""
+        said = self.config["perturbation"]
+        return said["found"].get("share", said["ratio"])
 
     def settings(self, model: str | None) -> Mapping[str, Any]:
         """The configuration as it holds for a model."""

@@ -40,7 +40,8 @@ def half_state(facts: Facts) -> float:
 
 def half_bytes(facts: Facts, name: str) -> float:
     """Of a table with a few numbers per training example; as text they take more."""
-    return SMALL + facts.task.train * (100 if name.endswith(".tsv") else 10)
+    numbers = 10 + 4 * facts.task.classes  # of a half's table: the label's probability and all
+    return SMALL + facts.task.train * (100 if name.endswith(".tsv") else numbers)
 
 
 def training_state(facts: Facts) -> float:

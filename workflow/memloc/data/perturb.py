@@ -5,6 +5,7 @@ streams of their own, so that another ratio, for example, leaves the split as it
 """
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from memloc.errors import MemlocError, listed
 from memloc.seeds import derive
 from memloc.store.columns import text_names
 from memloc.store.provenance import sha256, write_provenance
-from memloc.store.tables import read_parquet, write_task
+from memloc.store.tables import read_parquet, read_tsv, write_task
 
 logger = logging.getLogger(__name__)
 
@@ -33,25 +34,36 @@ def perturb_file(
     rows_seed: int | None = None,
     max_train: int | None = None,
     max_heldout: int | None = None,
+    unmarked: bool = False,
 ) -> None:
     """Write ``perturbed.parquet`` and its record from a retrieved table.
 
     Columns: split (train, validation, test), index (row of the retrieved table), the texts,
     original_label, label, noisy. `share`: size of the training part where the source has one
     split only; `natural`: the task brings its own noise, so nothing is flipped; `rows_seed`: draws
-    splits and subsets in place of `data_seed`, where rows of another data seed are perturbed anew.
+    splits and subsets in place of `data_seed`, where rows of another data seed are perturbed anew;
+    `unmarked`: no label is perturbed and no row marked, for noisy rows will be found.
     """
-    settings = {"ratio": None if natural else ratio, "data_seed": data_seed, "share": share}
+    kept = natural or unmarked
+    settings = {"ratio": None if kept else ratio, "data_seed": data_seed, "share": share}
     settings |= {"max_train": max_train, "max_heldout": max_heldout}
     settings |= {} if rows_seed is None else {"rows_seed": rows_seed}
     frame = read_parquet(source).reset_index(names="index")
     of_rows = data_seed if rows_seed is None else rows_seed
     frame = assign_splits(frame, share, of_rows, max_train, max_heldout)
-    frame = (
-        _own_noise(frame, labels, task)
-        if natural
-        else perturb(frame, labels, ratio, data_seed, task)
-    )
+    if unmarked:
+        frame = _unmarked(frame, labels, task)
+    elif natural:
+        frame = _own_noise(frame, labels, task)
+    else:
+        frame = perturb(frame, labels, ratio, data_seed, task)
+    _write(frame, output, labels, task=task, source_sha256=sha256(source), **settings)
+
+
+def _write(
+    frame: pd.DataFrame, output: str | Path, labels: list[str], task: str, **settings: Any
+) -> None:
+    """Write a task's table and its record; a warning where layer retraining has nothing to do."""
     frame = frame[["split", "index", *text_names(frame), "original_label", "label", "noisy"]]
     facts = describe(frame, labels)
     if facts["clean"] <= facts["noisy"]:
@@ -61,12 +73,41 @@ def perturb_file(
             *(task, facts["noisy"], facts["clean"]),
         )
     write_task(frame, output)
-    write_provenance(output, task=task, source_sha256=sha256(source), **settings, **facts)
+    write_provenance(output, task=task, **settings, **facts)
     logger.info(
         "%s: %d noisy and %d clean training rows, %d validation rows, %d test rows",
         *(task, facts["noisy"], facts["clean"]),
         *(facts["rows"][split] for split in ("validation", "test")),
     )
+
+
+# --- noise that was found --------------------------------------------------------------------
+
+
+def mark_file(
+    unmarked: str | Path, found: str | Path, output: str | Path, settings: Mapping[str, Any]
+) -> None:
+    """Write ``perturbed.parquet`` of a task whose noisy rows were found (generalise.finding).
+
+    `found`: found.tsv, columns index and found. A noisy row keeps its label, and has no original
+    one, as natural noise that nobody corrected: θ_O is trained without it. `settings` are those of
+    perturb_file, and `finding`, which says how rows were found, for the record.
+    """
+    task, labels = settings["task"], settings["labels"]
+    frame, table = read_parquet(unmarked), read_tsv(found, ["index", "found"])
+    train = frame["split"] == "train"
+    if list(frame.loc[train, "index"]) != list(table["index"]):
+        raise MemlocError(
+            f"{found}: tells of other rows than the training rows of {unmarked}; delete it to have "
+            "it made anew"
+        )
+    noisy = train.copy()
+    noisy[train] = table["found"].to_numpy(dtype=bool)
+    frame = frame.assign(noisy=noisy, original_label=frame["label"].where(~noisy, None))
+    known = {key: settings[key] for key in ("data_seed", "share", "max_train", "max_heldout")}
+    digests = {"source_sha256": sha256(unmarked), "found_sha256": sha256(found)}
+    _write(frame, output, labels, task=task, ratio=None, noise=settings["finding"], **known,
+           **digests)  # fmt: skip
 
 
 # --- splits --------------------------------------------------------------------------------
@@ -162,6 +203,17 @@ def perturb(
         others = np.array([other for other in labels if other != name], dtype=object)
         changed[chosen] = others[stream.integers(len(others), size=n_noisy)]
     return frame.assign(original_label=original, label=changed, noisy=changed != original)
+
+
+def _unmarked(frame: pd.DataFrame, labels: list[str], task: str) -> pd.DataFrame:
+    """The frame with its labels as they are and no row marked, if every class has a row."""
+    lacking = sorted(set(labels) - set(frame.loc[frame["split"] == "train", "label"]))
+    if lacking:
+        raise MemlocError(
+            f"task {task}: no training row has the label {listed(lacking)}. Add some, raise "
+            "data.max_train, or leave the class out with filters.drop_labels."
+        )
+    return frame.assign(original_label=frame["label"], noisy=False)
 
 
 def _own_noise(frame: pd.DataFrame, labels: list[str], task: str) -> pd.DataFrame:

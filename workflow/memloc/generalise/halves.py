@@ -18,6 +18,11 @@ LABEL_COLUMNS = {"original": "original_label", "perturbed": "label"}
 SPLITS = ("random", "pairs")
 
 
+def class_columns(n_classes: int) -> list[str]:
+    """Names of the columns of a half's table that hold the classes' probabilities, by class id."""
+    return [f"p_{number}" for number in range(n_classes)]
+
+
 def trained_rows(
     labels: np.ndarray, half: int, data_seed: int, splits: str = "random", stratify: bool = False
 ) -> np.ndarray:

@@ -111,7 +111,7 @@ def gather_halves(
     frame = read_parquet(data, ["split", "index", "noisy"])
     examples = frame[frame["split"] == "train"]
     tables = {number: read_parquet(path) for number, path in halves.items()}
-    _refuse_strangers(tables, halves, examples)
+    refuse_strangers(tables, halves, examples)
     chance = 1 / n_classes
     found = score_examples(list(tables.values()), examples, chance)
     by_half = score_halves(tables, chance)
@@ -131,7 +131,7 @@ def gather_halves(
     logger.info("score %.4f over %d halves", score, len(by_half))
 
 
-def _refuse_strangers(
+def refuse_strangers(
     tables: Mapping[int, pd.DataFrame], paths: Mapping[int, str | Path], examples: pd.DataFrame
 ) -> None:
     known = set(examples["index"])

@@ -1,7 +1,7 @@
 """One half of a task fine-tuned, and what it predicts for every training example (section 5).
 
-The model is not kept: only the probability it gives to each example's label. A killed job goes on
-after its last finished epoch, as every fine-tuning does.
+The model is not kept: only the probabilities it gives to each example's label and to all classes. A
+killed job goes on after its last finished epoch, as every fine-tuning does.
 """
 
 import logging
@@ -15,6 +15,7 @@ import torch
 from memloc.data.examples import Reading
 from memloc.data.tokens import Examples, load_tokenizer
 from memloc.errors import MemlocError
+from memloc.generalise.halves import class_columns
 from memloc.models.layers import freeze_embeddings
 from memloc.models.load import load_pretrained, on_device
 from memloc.models.predict import predict_logits
@@ -73,7 +74,7 @@ def train_half(
     computing: Computing,
     code: str,
 ) -> None:
-    """Train on one half and write index, trained, probability of every training example.
+    """Train on one half and write its table: index, trained, probability, class_columns.
 
     `probability` is that of the label trained on ("original" or "perturbed"). Every half has a
     head, data order and dropout of its own, drawn from the model seed `seed` and its number.
@@ -94,7 +95,7 @@ def train_half(
     on_device(model, record.device)
     run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
     outcome = run.run()
-    probability = target_probability(model, examples, corpus.pad_id, computing)
+    probabilities = class_probabilities(model, examples, corpus.pad_id, computing)
     facts = {
         "half": half.number,
         "labels": labels,
@@ -104,7 +105,7 @@ def train_half(
         "train_loss": [row["train_loss"] for row in outcome.history],
         **record.facts(),
     }
-    write_predictions(half.output, examples, trained, probability, facts)
+    write_predictions(half.output, examples, trained, probabilities, facts)
     run.clear()
 
 
@@ -118,29 +119,34 @@ def membership(split: str | Path, examples: Examples) -> torch.Tensor:
     return torch.tensor(frame["trained"].to_numpy(dtype=bool, copy=True))
 
 
-def target_probability(
+def class_probabilities(
     model: Any, examples: Examples, pad_id: int, computing: Computing
 ) -> torch.Tensor:
-    """(n,) float64: the probability of each example's label, in evaluation mode."""
+    """(n, classes) float64: the probability of each class, in evaluation mode."""
     size, precision = computing.evaluation_batch_size, computing.precision
-    logits = predict_logits(model, examples, pad_id, size, precision)
-    return logits.double().softmax(-1).gather(1, examples.labels[:, None])[:, 0]
+    return predict_logits(model, examples, pad_id, size, precision).double().softmax(-1)
 
 
 def write_predictions(
     output: Path,
     examples: Examples,
     trained: torch.Tensor,
-    probability: torch.Tensor,
+    probabilities: torch.Tensor,
     facts: dict[str, Any],
 ) -> None:
-    """Write a half's table, atomically, and its provenance; log what it learnt."""
-    if not probability.isfinite().all():
+    """Write a half's table, atomically, and its provenance; log what it learnt.
+
+    probabilities: (n, classes); the table holds them as float32, the label's own as float64.
+    """
+    if not probabilities.isfinite().all():
         raise MemlocError(
             f"{output}: the model's predictions aren't numbers after training; lower "
             "generalisation.learning_rate or use precision: float32"
         )
+    probability = probabilities.gather(1, examples.labels[:, None])[:, 0]
     columns = {"index": examples.index, "trained": trained, "probability": probability}
+    names = class_columns(probabilities.shape[1])
+    columns |= dict(zip(names, probabilities.float().T, strict=True))
     table = pa.table({name: value.numpy() for name, value in columns.items()})
     write_parquet(table, output)
     write_provenance(output, n_trained=int(trained.sum()), **facts)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from memloc.budget.words import number_of
 from memloc.localise.centre import LOWER, UPPER
+from memloc.report.found_noise import caveat, finds_noise
 from memloc.report.parts import Content
 from memloc.report.sections.techniques import nothing_found
 from memloc.report.sections.training import weak_runs
@@ -182,6 +183,8 @@ def caveats(content: Content) -> list[str]:
             f"A trial: at most {data['max_train']} training rows per task, inputs cut at "
             f"{data.get('max_length')} tokens."
         )
+    if finds_noise(content):
+        found.append(caveat(content))
     few = [(len(content.tasks), "task"), (len(content.models), "model"), (len(seeds), "seed")]
     small = [number_of(n, word) for n, word in few if 0 < n < 3]
     if small:

@@ -34,6 +34,7 @@ COLUMNS: dict[str, list[str]] = {
         "noisy_error_normalised",
         *FURTHER,
     ],
+    "losses": ["index", "loss"],
     "heads": ["layer", "head", "noisy_error", "clean_error", "n_noisy", "n_clean", *FURTHER],
 }
 

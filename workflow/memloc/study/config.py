@@ -17,6 +17,7 @@ from memloc.errors import MemlocError, shortly, unwritable
 from memloc.store.provenance import sha256
 from memloc.study.control import tasks_under_test
 from memloc.study.data_seeds import check_data_seeds
+from memloc.study.noise import check_noise
 from memloc.study.schema_errors import Fault, did_you_mean, explain, listed
 from memloc.study.techniques import TECHNIQUES
 
@@ -78,6 +79,7 @@ def check_config(config: Config, schema: str | Path) -> None:
             f"choose from: it must be below probing.epochs = {probing['epochs']}"
         )
     check_data_seeds(config)
+    check_noise(config)
     _check_kept_epochs(config)
     _check_control(config)
     for name in config["tasks"]:
@@ -106,13 +108,13 @@ def check_config(config: Config, schema: str | Path) -> None:
             )
 
 
-def check_ratio(ratio: float, task: str, natural: bool) -> None:
+def check_ratio(ratio: float, task: str, own: bool) -> None:
     """Raise MemlocError where layer retraining would have no clean example left to train on.
 
-    It holds out as many clean examples as there are noisy ones (section 3.1). `natural`: the
-    task brings its own noise, and `ratio` plays no part.
+    It holds out as many clean examples as there are noisy ones (section 3.1). `own`: the task's
+    noise is its own, marked or found, and `ratio` plays no part.
     """
-    if ratio >= 0.5 and not natural:
+    if ratio >= 0.5 and not own:
         raise MemlocError(
             f"configuration: perturbation.ratio = {ratio:g}: layer retraining of task {task!r} "
             "holds out as many clean examples as there are noisy ones, and none would be left to "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.study.noise import refuse_control
 from memloc.study.tasks import BINARY
 
 Pair = tuple[int, int]
@@ -241,6 +242,8 @@ class ControlPlan:
 
     def auxiliary_data(self, w: Mapping[str, str]) -> str:
         """The auxiliary task's data, once task and pair are known to be possible."""
+        if self.study.finds_noise:
+            raise refuse_control()
         check_auxiliary(self.settings, [w["task"]])
         if w.get("pair"):
             check_pair(pair_of(w["pair"]), self.study.known_layers(w["model"]))

@@ -557,6 +557,27 @@ Noisy examples pull the score down by about their share, since no other example 
 label is.
 """,
     ),
+    "detection": FigureKind(
+        name="detection",
+        drawer="figures.detection:detection_figure",
+        section="generalisation",
+        title="Finding the noise",
+        alt=(
+            "Dot plots: AUROC, then precision, of three ways to find noisy examples in each task, "
+            "by model."
+        ),
+        inputs=tables("detection"),
+        drawn_for=lambda s: once(s) if s.detects_noise else [],
+        stage="generalisation",
+        caption="""
+**How well noisy examples are found without their marks**, by counterfactual memorisation, by the
+loss of their label at θ_M1 (mean over seeds) and by cleanlab's confident learning. Top: AUROC, the
+chance that a noisy example is more suspect than a clean one, with 95 % intervals over examples
+(none where the order is perfect). Bottom: the share of noisy examples among as many of the most
+suspect ones as there are noisy ones. Strokes (|) are what a random order reaches.
+Labels that are perturbed at random say little of how well wrong labels of people would be found.
+""",
+    ),
     "memorisation_map": FigureKind(
         name="memorisation_map_{task}_{model}",
         drawer="figures.generalisation:memorisation_map_figure",

@@ -123,7 +123,8 @@ class PagePlan:
             ),
         ]
         runs = [p for name in names for p in study.run_paths(places.run(name), tasks=[task])]
-        found = [places.data.format(task=task), *frozen, *runs]
+        data = [places.data, *([places.found] if study.finds_noise else [])]
+        found = [*(path.format(task=task) for path in data), *frozen, *runs]
         return [f"{path}.provenance.json" for path in found]
 
 

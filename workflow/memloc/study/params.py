@@ -11,6 +11,7 @@ from typing import Any
 from memloc.errors import MemlocError
 from memloc.study import config as settings
 from memloc.study.data_seeds import further_seed, refuse_own_noise
+from memloc.study.noise import criterion, finders
 from memloc.study.tasks import task_params
 
 Wildcards = Mapping[str, str]
@@ -58,6 +59,25 @@ class Params:
             max_train=self.config["data"]["max_train"],
             max_heldout=self.config["data"]["max_heldout"],
         )
+
+    def unmarked(self, w: Wildcards) -> dict[str, Any]:
+        """What decides the rows of a task whose noisy rows are yet to be found."""
+        return self.perturbation(w) | {"unmarked": True}
+
+    def labelling(self, w: Wildcards) -> dict[str, Any]:
+        """What decides perturbed.parquet: how labels are perturbed, or how noisy rows are found."""
+        found = {"finding": self.finding(w)} if self.study.finds_noise else {}
+        return self.perturbation(w) | found
+
+    def finding(self, w: Wildcards) -> dict[str, Any]:
+        """What decides which rows count as noisy, where they are found by halves."""
+        return {
+            "task": w["task"],
+            "labels": self.study.task(w["task"])["labels"],
+            "criterion": criterion(self.config),
+            "models": finders(self.config),
+            "halves": self.study.halves,
+        }
 
     def task_table(self) -> dict[str, Any]:
         """What the table of all tasks shows and counts."""

@@ -55,6 +55,16 @@ class Places:
         """The task's examples with perturbed labels."""
         return self.task("perturbed.parquet")
 
+    @property
+    def unmarked(self) -> str:
+        """The same examples before any row is marked as noisy, where noise is found."""
+        return self.task("unmarked.parquet")
+
+    @property
+    def found(self) -> str:
+        """How memorised each training example is, and which count as noisy, where it is found."""
+        return self.task("found.tsv")
+
     def pair(self, name: str) -> str:
         """A file of a task and a model, over its seeds."""
         return self.task(f"{{model}}/{name}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.study import config as settings
-from memloc.study import data_seeds, techniques
+from memloc.study import data_seeds, noise, techniques
 from memloc.study.admission import model_facts, source_facts
 from memloc.study.control import ControlPlan, possible
 from memloc.study.figures import KINDS
@@ -50,6 +50,7 @@ class Study:
         self.heads = HEADS in swapped
         self.kept_epochs: list[int] = sorted(config["training"]["keep_epochs"])
         self.halves = list(range(1, config["generalisation"]["halves"] + 1))
+        self.finds_noise = noise.finds_noise(config)
         self.params = Params(self)
         self.control = ControlPlan(self)
         self.progression = ProgressionPlan(self)
@@ -60,6 +61,10 @@ class Study:
             data_seeds.refuse_own_noise(task, self.task(task))
         if NO_NOISE in config["stages"]:
             self._check_no_noise()
+        if self.finds_noise:
+            noise.refuse_marked(self.tasks, self.task_names)
+            if "control" in config["stages"]:
+                raise noise.refuse_control()
         self._check_figure_names()
 
     # --- tasks ---------------------------------------------------------------------------
@@ -72,6 +77,17 @@ class Study:
         """The data seed that perturbs a task of this name."""
         further = data_seeds.further_seed(name)
         return self.data_seed if further is None else further
+
+    @property
+    def halved(self) -> str:
+        """The examples that halves are made of: those of no marks where the halves find these."""
+        return self.places.unmarked if self.finds_noise else self.places.data
+
+    @property
+    def detects_noise(self) -> bool:
+        """Whether halves that learn noisy labels can be asked how well they find the known ones."""
+        labels = self.config["generalisation"]["labels"]
+        return not self.finds_noise and labels == "perturbed"
 
     # --- models and runs -----------------------------------------------------------------
 
@@ -164,8 +180,8 @@ class Study:
 
     def check_ratio(self, task: str) -> None:
         """Raise MemlocError where layer retraining would have no clean example to train on."""
-        natural = "noisy" in self.task(task)["columns"]
-        settings.check_ratio(self.config["perturbation"]["ratio"], task, natural)
+        own = self.finds_noise or "noisy" in self.task(task)["columns"]
+        settings.check_ratio(self.config["perturbation"]["ratio"], task, own)
 
     def retrain_jobs(self, model: str) -> list[str]:
         """The jobs, by the windows in their names, that retrain.tsv of one subject is made of."""
@@ -234,7 +250,7 @@ class Study:
         """The summary tables that each further part of the study adds."""
         return {
             "centroids": ["events", "centroids"],
-            "generalisation": ["generalisation"],
+            "generalisation": ["generalisation", *(["detection"] if self.detects_noise else [])],
             "control": self.control.tables,
             NO_NOISE: ["no_noise"],
             "progression": ["progression"],
@@ -251,7 +267,7 @@ class Study:
         found += [DATA_SEEDS] if self.anew else []
         if not possible(self.config["control"], self.task_names):
             found = [stage for stage in found if stage != "control"]
-        if "control" not in found and self._control_is_finished():
+        if "control" not in found and not self.finds_noise and self._control_is_finished():
             found.append("control")
         return found
 

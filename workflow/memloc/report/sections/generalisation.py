@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from memloc.report.found_noise import finds_noise, found_part
 from memloc.report.parts import Content, Part, Section
 from memloc.report.pictures import drawn, gallery, pictures
 from memloc.report.tables import table
@@ -33,7 +34,7 @@ HEADS = {
 
 
 def build(content: Content) -> Section:
-    """Scores, then a memorisation map per task and model."""
+    """Scores, how well they find noise, then a memorisation map per task and model."""
     settings = content.settings.get("generalisation", {})
     model = "θ_O" if settings.get("labels") == "original" else "θ_M2"
     frame = content.read("generalisation")
@@ -49,7 +50,7 @@ def build(content: Content) -> Section:
     maps = gallery(content, "Memorisation maps", drawn(content, "memorisation_map"))
     scores = Part("Scores", figures=pictures(content, "generalisation"), tables=[shown])
     return Section(
-        [scores, maps] if maps else [scores],
+        [part for part in (scores, found_part(content), maps) if part],
         intro=reading(content, frame),
         notices=[NEVER.format(count=f"{never:,}")] if never else [],
     )
@@ -59,7 +60,8 @@ def reading(content: Content, frame: pd.DataFrame) -> str:
     """The result in one plain sentence."""
     text = READING.format(score=_between(content, frame, "score"))
     noisy = frame.dropna(subset="score_noisy")
-    if len(noisy) and content.settings.get("generalisation", {}).get("labels") != "original":
+    original = content.settings.get("generalisation", {}).get("labels") == "original"
+    if len(noisy) and not original and not finds_noise(content):
         text += NOISY.format(score=_between(content, noisy, "score_noisy"))
     return f"{text}."
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from memloc.report.found_noise import chosen, finds_noise
 from memloc.report.parts import Content, Part, Section
 from memloc.report.records import facts_of, software
 from memloc.report.tables import renamed, table
@@ -94,7 +95,9 @@ def build(content: Content) -> Section:
         ("Models", ", ".join(map(content.model_label, content.models))),
         ("Model seeds", ", ".join(map(str, settings.get("model_seeds", [])))),
         ("Data seed", _data_seeds(settings)),
-        ("Perturbed labels", f"{perturbation.get('ratio', 0):.0%} of each class"),
+        ("Noisy labels", f"those {chosen(content)}")
+        if finds_noise(content)
+        else ("Perturbed labels", f"{perturbation.get('ratio', 0):.0%} of each class"),
         ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
         ("Training rows", f"{rows} (max_train)"),
         ("Fine-tuning", tuning),

@@ -3,10 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
+from memloc.report.found_noise import finds_noise
 from memloc.report.parts import Content, Part, Section
 from memloc.report.pictures import pictures
 from memloc.report.tables import table
 from memloc.study.thresholds import MEMORISED_SHARE
+
+TWICE = (
+    "Every model is trained twice: on the original labels (θ_O), and with a share of the labels "
+    "perturbed (θ_M2 at the end, θ_M1 when it first knows them)."
+)
+WITHOUT = (
+    "Every model is trained twice: without the examples that count as noisy (θ_O), and with all of "
+    "them and their labels as given (θ_M2 at the end, θ_M1 when it first knows them)."
+)
+ONLY = "Only where noisy examples are memorised in the end is there something to localise."
 
 
 def weak(row: Mapping[str, Any]) -> bool:
@@ -38,9 +49,5 @@ def build(content: Content) -> Section:
         Part("Accuracy per epoch", figures=pictures(content, "training")),
         Part("Outcome per run", tables=[table(content, "training", title, low=weak)]),
     ]
-    intro = (
-        "Every model is trained twice: on the original labels (θ_O), and with a share of the "
-        "labels perturbed (θ_M2 at the end, θ_M1 when it first knows them). Only where noisy "
-        "examples are memorised in the end is there something to localise."
-    )
-    return Section(parts, intro=intro, notices=notices)
+    twice = WITHOUT if finds_noise(content) else TWICE
+    return Section(parts, intro=f"{twice} {ONLY}", notices=notices)
