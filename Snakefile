@@ -12,6 +12,7 @@ include: "rules/common.smk"
 include: "rules/inputs.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"
+include: "rules/given.smk"
 include: "rules/control.smk"
 include: "rules/localisation.smk"
 include: "rules/generalisation.smk"
@@ -37,9 +38,9 @@ rule datasets:
 rule checkpoints:
     """All fine-tuned models: theta_O, theta_M1, theta_M2 and theta_F."""
     input:
-        STUDY.run_paths(PLACES.run("original/final")),
         STUDY.run_paths(PLACES.run("perturbed/final"), tasks=EVERY_DRAW),
-        STUDY.pair_paths("frozen/final"),
+        STUDY.run_paths(PLACES.run("original/final")) if STUDY.has("theta_O") else [],
+        STUDY.pair_paths("frozen/final") if STUDY.has("theta_F") else [],
         [
             PLACES.pair("frozen/final").format(task=task, model=model)
             for task in STUDY.anew

@@ -114,7 +114,9 @@ class Predictions:
         planned = self.planned()
         # Whoever names a GPU plans for another machine.
         here = is_cpu(planned.device) and self._without_gpu()
-        return budget_text(planned, self.config, self._over_budget(planned) or here or None)
+        text = budget_text(planned, self.config, self._over_budget(planned) or here or None)
+        given = [f"{what}: {said}" for what, said in self.study.given_lines]
+        return "\n".join([*given, *([""] if given else []), text])
 
     def begin(self) -> None:
         """Before the first job of a run: what may stop it.

@@ -220,11 +220,11 @@ def model_source(config: Config, model: str) -> Config:
     described = config["model_sources"][model]
     source = {key: described[key] for key in SOURCE_KEYS if key in described}
     if "folder" in source:
-        source["content"] = _content(Path(source["folder"]).expanduser())
+        source["content"] = content_hash(Path(source["folder"]).expanduser())
     return source
 
 
-def _content(folder: Path) -> str:
+def content_hash(folder: Path) -> str:
     """One hash of all files of a folder, hidden ones and subfolders left out."""
     files = sorted(p for p in folder.glob("*") if p.is_file() and not p.name.startswith("."))
     hashes = [f"{path.name}:{sha256(path)}" for path in files]

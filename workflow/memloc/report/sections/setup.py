@@ -36,6 +36,10 @@ EXAM_NOTE = (
     "tokenizer: whether windows of layers that memloc exchanges equal those of a model whose "
     "weights were really exchanged, whether padding moves predictions, and more."
 )
+GIVEN_NOTE = (
+    "The models were fine-tuned elsewhere: their checkpoints were examined and copied, and nothing "
+    "was trained over them. What can run follows from the checkpoints that are there."
+)
 # Settings that change no result.
 NO_MATTER = (
     "results_dir",
@@ -88,16 +92,17 @@ def build(content: Content) -> Section:
         f"{training.get('epochs')} epochs, learning rate {training.get('learning_rate')}, "
         f"batch size {training.get('batch_size')}"
     )
+    ratio = f"{perturbation.get('ratio', 0):.0%} of each class"
     rows = "all" if data.get("max_train") is None else f"at most {data['max_train']} per task"
     facts = [
         ("Tasks", ", ".join(map(content.task_label, content.tasks))),
         ("Models", ", ".join(map(content.model_label, content.models))),
         ("Model seeds", ", ".join(map(str, settings.get("model_seeds", [])))),
         ("Data seed", _data_seeds(settings)),
-        ("Perturbed labels", f"{perturbation.get('ratio', 0):.0%} of each class"),
+        ("Perturbed labels", "the data's own" if content.given else ratio),
         ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
         ("Training rows", f"{rows} (max_train)"),
-        ("Fine-tuning", tuning),
+        ("Fine-tuning", "given (see Given checkpoints)" if content.given else tuning),
         ("Techniques", ", ".join(map(str, settings.get("techniques", [])))),
         ("Further stages", ", ".join(map(str, settings.get("stages", []))) or "none"),
         ("Precision", settings.get("precision", "float32")),
@@ -106,8 +111,17 @@ def build(content: Content) -> Section:
     ]
     text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
     texts = [{"title": "The whole configuration", "text": text}]
-    parts = [_differing(content), _models(content), _tasks(content), Part(texts=texts)]
-    return Section(parts, facts=facts)
+    parts = [_differing(content), _models(content), _given(content), _tasks(content)]
+    return Section([*parts, Part(texts=texts)], facts=facts)
+
+
+def _given(content: Content) -> Part:
+    """The checkpoints that were given, and what can be done with them."""
+    if not content.given:
+        return Part()
+    title = "What the exam found: noisy training rows that are predicted as labelled, accuracies"
+    shown = table(content, "given", title)
+    return Part("Given checkpoints", GIVEN_NOTE, content.given, tables=[shown])
 
 
 def _data_seeds(settings: Mapping[str, Any]) -> str:

@@ -8,6 +8,11 @@ from memloc.report.pictures import pictures
 from memloc.report.tables import table
 from memloc.study.thresholds import MEMORISED_SHARE
 
+GIVEN = (
+    "The checkpoints were given: their accuracies were measured when they were taken in, and no "
+    "epochs are known. Only where noisy examples are memorised is there something to localise."
+)
+
 
 def weak(row: Mapping[str, Any]) -> bool:
     """Whether a run (a row of training.tsv) on perturbed labels memorised only in part."""
@@ -34,8 +39,9 @@ def build(content: Content) -> Section:
             "is less certain."
         ]
     title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
+    accuracies = Part("Accuracy per epoch", figures=pictures(content, "training"))
     parts = [
-        Part("Accuracy per epoch", figures=pictures(content, "training")),
+        *([] if content.given else [accuracies]),
         Part("Outcome per run", tables=[table(content, "training", title, low=weak)]),
     ]
     intro = (
@@ -43,4 +49,4 @@ def build(content: Content) -> Section:
         "labels perturbed (θ_M2 at the end, θ_M1 when it first knows them). Only where noisy "
         "examples are memorised in the end is there something to localise."
     )
-    return Section(parts, intro=intro, notices=notices)
+    return Section(parts, intro=GIVEN if content.given else intro, notices=notices)
