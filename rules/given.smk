@@ -20,9 +20,9 @@ rule take_in:
         record=PLACES.pair("{checkpoint}.provenance.json"),
         measured=PLACES.pair("{checkpoint}.measured.tsv"),
     log:
-        LOG(PLACES.pair("{checkpoint}")),
+        LOG(PLACES.pair("{checkpoint}/taking-in")),
     benchmark:
-        BENCHMARK(PLACES.pair("{checkpoint}"))
+        BENCHMARK(PLACES.pair("{checkpoint}/taking-in"))
     wildcard_constraints:
         task=_STUDY.given.tasks,
         checkpoint=_STUDY.given.places(taken=True),
@@ -42,9 +42,7 @@ rule take_in:
 
 
 rule not_given:
-    """Refuse a checkpoint of a given run that was neither given nor is to be trained."""
-    input:
-        not_given,
+    """A checkpoint of a given run that was neither given nor is to be trained: no plan has it."""
     output:
         directory(PLACES.pair("{checkpoint}")),
         PLACES.pair("{checkpoint}.sha256"),

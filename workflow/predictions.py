@@ -28,6 +28,7 @@ from memloc.study.sources import is_local
 from memloc.study.study import Study
 from part import Part
 from readable import readable
+from standing import check_results
 
 # Where things lie and how much may be spent: no part of what the whole study costs.
 ELSEWHERE = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget", "allow_cpu")
@@ -123,6 +124,7 @@ class Predictions:
 
         It is no function of a file of rules, where Snakemake shows a refusal with a trace.
         """
+        self.refuse_ungiven()
         on_slurm = self.workflow.executor_plugin.name == "slurm"
         if on_slurm:
             planning.refuse(leftover_refusal(jobs_in(Path.cwd())))
@@ -130,6 +132,19 @@ class Predictions:
         if on_slurm:
             preempted.Watch(Path.cwd()).start()
         self.compare_slots()
+
+    def check(self) -> None:
+        """Refuse what isn't given, and results that stand but were made otherwise."""
+        self.refuse_ungiven()
+        check_results(self.part, self.study.places.results, self.study.places.resources)
+
+    def refuse_ungiven(self) -> None:
+        """Stop a plan, in a line, that needs checkpoints of given runs which aren't there."""
+        for job in planning.pending_jobs(self.part):
+            try:
+                self.study.given.check_job(job.rule, job.wildcards)
+            except MemlocError as fault:
+                raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
 
     def refuse_to_run(self) -> None:
         """Stop a run that plans more than it may; else say what it will cost."""

@@ -176,6 +176,8 @@ def _refuse_nonfinite(value: Any, key: str = "") -> None:
 
 def _special(fault: Fault, key: str) -> str | None:
     """What is said of faults that only a configuration can have."""
+    if key.startswith("given."):
+        return _special_of_given(fault, key)
     if fault.validator == "oneOf" and "model_sources" in key:
         return f"{key}: name exactly one of hub, folder, or package with inside"
     if fault.validator == "oneOf":
@@ -197,6 +199,19 @@ def _special(fault: Fault, key: str) -> str | None:
         )
     if fault.validator == "pattern" and "{" in str(fault.schema.get("pattern")):
         return f"{key} = {fault.instance!r}: braces would be wildcards; choose a path without them"
+    return None
+
+
+def _special_of_given(fault: Fault, key: str) -> str | None:
+    if fault.validator == "oneOf":
+        return (
+            f"{key} = {shortly(fault.instance)}: name a folder, as PATH or {{folder: PATH}}, or "
+            "{hub: OWNER/NAME, revision: COMMIT}, of which the revision can't be left out"
+        )
+    if fault.validator == "required":
+        return f"{key} names no {listed(set(fault.validator_value) - set(fault.instance))}: add it"
+    if fault.validator == "additionalProperties" and "theta_P" in fault.instance:
+        return f"{key}.theta_P: theta_P is what model_sources says of the model: name it there"
     return None
 
 

@@ -167,25 +167,33 @@ class GivenPlan:
         patterns = ((name, checkpoint_pattern(self.study.places, name)) for name in THETAS)
         return next(name for name, pattern in patterns if re.fullmatch(pattern, checkpoint))
 
-    def run_of(self, w: Mapping[str, str]) -> Run:
-        """The run that a checkpoint is of; MemlocError for one that given doesn't name."""
+    def _run_of(self, w: Mapping[str, str]) -> Run | None:
+        """The run that a checkpoint is of; None for one that given doesn't name."""
+        key = self._key(w)
+        return next((run for run in self.runs if key_of(run) == key), None)
+
+    def _key(self, w: Mapping[str, str]) -> tuple[str, str, int]:
         seed = re.match(r"seed(\d+)", w["checkpoint"])
-        number = int(seed[1]) if seed else min(self.study.seeds(w["model"]))
-        key = (w["task"], w["model"], number)
-        found = next((run for run in self.runs if key_of(run) == key), None)
-        if found is None:
-            raise MemlocError(f"given names no run {named(key)}: add it there, or ask for another")
-        return found
+        return w["task"], w["model"], int(seed[1]) if seed else min(self.study.seeds(w["model"]))
 
     def source(self, w: Mapping[str, str]) -> dict[str, Any]:
-        """Where a checkpoint is taken from; a folder counts with its content."""
-        source = dict(self.run_of(w)[self.theta_of(w["checkpoint"])])
+        """Where a checkpoint is taken from; a folder counts with its content.
+
+        Nothing for a run that isn't given, which `check_job` refuses once the plan stands.
+        """
+        run = self._run_of(w)
+        source = dict(run[self.theta_of(w["checkpoint"])]) if run else {}
         if "folder" in source:
             source["content"] = content_hash(Path(source["folder"]).expanduser())
         return source
 
-    def refuse(self, w: Mapping[str, str]) -> None:
-        """Raise MemlocError for a checkpoint of a given run that is neither given nor trained."""
+    def check_job(self, rule: str, w: Mapping[str, str]) -> None:
+        """Raise MemlocError for a job of a run, or for a checkpoint, that isn't given."""
+        if rule == "take_in" and self._run_of(w) is None:
+            what = named(self._key(w))
+            raise MemlocError(f"given names no run {what}: add it there, or ask for another")
+        if rule != "not_given":
+            return
         theta = self.theta_of(w["checkpoint"])
         raise MemlocError(
             f"{w['task']}/{w['model']}/{w['checkpoint']} is {theta} of a given run, which is never "

@@ -61,8 +61,8 @@ def _check_names(runs: Sequence[Run], asked: Sequence[Sequence[Any]]) -> None:
         if wanted not in keys:
             raise MemlocError(
                 f"{WHERE} {named(wanted)} is a run of the study and isn't given: name its "
-                "theta_M2, or set tasks, models and model_seeds to what is given (all runs of a study are "
-                "given, or none)"
+                "theta_M2, or set tasks, models and model_seeds to what is given (a study is given "
+                "all of its runs, or none)"
             )
 
 
