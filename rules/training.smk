@@ -39,6 +39,7 @@ rule fetch:
         tables=expand(PLACES.retrieved(".parquet"), task=STUDY.fetched_tasks()),
         manifests=expand(PLACES.retrieved(".manifest.json"), task=STUDY.fetched_tasks()),
         models=expand(PLACES.pretrained(), model=STUDY.models),
+        given=[found["record"] for found in STUDY.given.checkpoints()],
     output:
         f"{PLACES.results}/fetched.tsv",
     log:

@@ -28,7 +28,7 @@ from memloc.study.sources import is_local
 from memloc.study.study import Study
 from part import Part
 from readable import readable
-from standing import check_results
+from standing import check_results, refuse_overwriting
 
 # Where things lie and how much may be spent: no part of what the whole study costs.
 ELSEWHERE = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget", "allow_cpu")
@@ -134,8 +134,9 @@ class Predictions:
         self.compare_slots()
 
     def check(self) -> None:
-        """Refuse what isn't given, and results that stand but were made otherwise."""
+        """Refuse what isn't given, what was and would be lost, and results made otherwise."""
         self.refuse_ungiven()
+        refuse_overwriting(self.part)
         check_results(self.part, self.study.places.results, self.study.places.resources)
 
     def refuse_ungiven(self) -> None:

@@ -146,6 +146,12 @@ def test_nothing_trains_over_it(study):
         done = snakemake(folder, "-n", "--", f"{RUN}/{place}", check=False, command=COMMAND)
         assert done.returncode and f"{place} is {word} of a given run" in done.stdout
         assert "Traceback" not in done.stdout
+    rest = yaml.safe_load((folder / "given.yaml").read_text()) | {"given": []}
+    (folder / "forgotten.yaml").write_text(yaml.safe_dump(rest))
+    command = (*SNAKEMAKE, "--configfile", "forgotten.yaml", "small.yaml")
+    done = snakemake(folder, "-n", "--", f"{RUN}/retrain.tsv", check=False, command=command)
+    assert done.returncode and f"{RUN}/perturbed/final was given" in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout
     forced = planned(folder, f"{RUN}/perturbed/final", before=("--forceall",), command=COMMAND)
     assert not [rule for rule in forced if rule.startswith("train_")]
 

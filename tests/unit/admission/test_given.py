@@ -15,6 +15,7 @@ from memloc.admission.recall import Recall
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
+from memloc.models import retrieve
 from memloc.models.load import load_finetuned
 from memloc.store.tables import COLUMNS, read_tsv
 from tiny import random_model, tiny_model
@@ -74,7 +75,9 @@ def save(folder, model, tokenizer):
     AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
 
 
-def taken(files, tmp_path, theta="theta_M2", folder="tuned", reading=READING, **inputs):
+def taken(
+    files, tmp_path, theta="theta_M2", folder="tuned", reading=READING, source=None, **inputs
+):
     """The folder of outputs, once a checkpoint has been taken in."""
     inputs = {
         "data": str(files / "perturbed.parquet"),
@@ -84,7 +87,7 @@ def taken(files, tmp_path, theta="theta_M2", folder="tuned", reading=READING, **
     names = ("final", "digest", "record", "measured")
     outputs = {name: str(tmp_path / "out" / name) for name in names}
     (tmp_path / "out").mkdir(exist_ok=True)
-    take_in(inputs, outputs, theta, {"folder": str(files / folder)}, reading, 8)
+    take_in(inputs, outputs, theta, source or {"folder": str(files / folder)}, reading, 8)
     return tmp_path / "out"
 
 
@@ -123,6 +126,15 @@ def test_theta_O_and_theta_F(files, tmp_path):
     assert record["labels"] == "original" and record["noisy_rows"] == 18
     record = json.loads((taken(files, tmp_path, "theta_F", "theta_P") / "record").read_text())
     assert record["relative_change"] == [0, 0, 0, 0]
+
+
+def test_a_checkpoint_of_the_hub(files, tmp_path, monkeypatch):
+    place = tmp_path / "abc123"
+    shutil.copytree(files / "tuned", place)
+    monkeypatch.setattr(retrieve, "snapshot_download", lambda *args, **options: str(place))
+    source = {"hub": "me/tuned", "revision": "abc123"}
+    record = json.loads((taken(files, tmp_path, source=source) / "record").read_text())
+    assert record["commit"] == "abc123" and record["source"] == source
 
 
 def other_order(folder):
@@ -182,7 +194,7 @@ def smaller(folder):
 @pytest.mark.parametrize(
     ("mutate", "words"),
     [
-        (other_order, ["so, no, yes", "no, so, yes", "labels: [so, no, yes]"]),
+        (other_order, ["'so', 'no', 'yes', in another order", "labels: [so, no, yes]"]),
         (other_heads, ["theta_P's config.json", "number of heads"]),
         (not_finite, ["NaN or infinite"]),
         (base_alone, ["not a fine-tuned checkpoint"]),
@@ -272,5 +284,5 @@ def test_a_text_that_is_too_long_for_the_model(files, tmp_path):
     frame = pd.read_parquet(files / "perturbed.parquet")
     frame.loc[0, "text"] = "w7 " * 900
     frame.to_parquet(tmp_path / "long.parquet")
-    with pytest.raises(MemlocError, match="data.max_length"):
+    with pytest.raises(MemlocError, match=r"data\.max_length"):
         taken(files, tmp_path, reading=long, data=str(tmp_path / "long.parquet"))

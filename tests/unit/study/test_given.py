@@ -37,11 +37,13 @@ def run(folder, **changes):
     return {"task": "a", "model": "bert", "theta_M2": str(folder), **changes}
 
 
-def study(*runs, columns=None, **changes):
+def study(*runs, columns=None, split=None, **changes):
     config = copy.deepcopy(PAPER) | {"tasks": ["a"], "models": ["bert"], "model_seeds": [1]}
     config |= {"given": list(runs), **changes}
     check_config(config, SCHEMA)
     tasks = {n: task(n, **({"noisy": "wrong"} if columns is None else columns)) for n in "ab"}
+    if split:
+        tasks["a"]["split"] = split
     return Study(config, tasks | {"rte": task("rte")})
 
 
@@ -157,6 +159,22 @@ def test_runs_that_are_refused(folder, case):
     assert said.startswith("configuration: ") and "given" in said and "\n" not in said
     for word in words:
         assert word in said, said
+
+
+def test_a_checkpoint_in_the_way_of_results(folder):
+    results = folder.parent / "results"
+    place = results / "a/bert/seed1/perturbed/final"
+    place.mkdir(parents=True)
+    (place / "config.json").write_text("{}")
+    with pytest.raises(MemlocError, match="where the results of this run go"):
+        study(run(place), results_dir=str(results))
+    assert study(run(place)).given
+
+
+def test_validation_rows_that_training_may_have_seen(folder):
+    plan = study(run(folder), split={"all": "train", "share": 0.8})
+    assert "CAUTION" in dict(plan.given_lines)["a"]
+    assert "a" not in dict(study(run(folder)).given_lines)
 
 
 def test_studies_that_are_refused(folder):

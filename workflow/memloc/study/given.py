@@ -25,6 +25,10 @@ REMEDIES = {
     "theta_F": TRAIN_IT.format(theta="theta_F"),
     "theta_M1": "name it in given: it is an epoch of the training that made theta_M2",
 }
+DRAWN = (
+    "CAUTION: its validation rows are drawn out of one file: where the given model was trained on "
+    "them too, no accuracy on them counts. Give the rows it never saw a file of their own (split)"
+)
 # Stages that no given checkpoint takes part in, and why they are left out.
 FOREIGN = {
     "control": "it trains models of its own, and reads no given one: run it in a study without "
@@ -129,9 +133,15 @@ class GivenPlan:
         trained = f"; trained: {', '.join(self.trained)}" if self.trained else ""
         first = f"taken in, and never trained over: {', '.join(self.thetas)}{trained}"
         found = [("given", first)]
+        found += [(task, DRAWN) for task in self._drawn()]
         found += [(name, self._line(technique)) for name, technique in techniques.items()]
         stages = ((name, self.why_no_stage(name)) for name in self.study.config["stages"])
         return found + [(name, f"left out: {why}" if why else "runs") for name, why in stages]
+
+    def _drawn(self) -> list[str]:
+        """Tasks whose validation rows are drawn from the rows that training may have seen."""
+        tasks = ((name, self.study.task(name)) for name in self.study.task_names)
+        return [name for name, task in tasks if "all" in task["split"]]
 
     def _line(self, technique: Technique) -> str:
         if why := self.why_not(technique):

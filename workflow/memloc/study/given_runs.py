@@ -41,6 +41,7 @@ def check_runs(runs: Sequence[Run], study: Any) -> None:
         _check_alike(run, runs[0], where)
         for theta in (name for name in THETAS if name in run):
             _check_source(run[theta], f"{where}: {theta}")
+            _check_apart(run, theta, study.places.results)
         if "theta_F" in run:
             _check_one_frozen(run, runs)
     _check_setting(study)
@@ -92,6 +93,16 @@ def _check_source(source: Run, where: str) -> None:
         raise MemlocError(
             f"{where}: {source['folder']} holds no config.json. Correct the path (relative ones "
             "count from the working folder), or save the model there with save_pretrained"
+        )
+
+
+def _check_apart(run: Run, theta: str, results: str) -> None:
+    """Raise MemlocError for a folder among the run's results, which jobs replace."""
+    folder = Path(run[theta].get("folder", "")).expanduser().resolve()
+    if folder.is_relative_to(Path(results, run["task"], run["model"]).resolve()):
+        raise MemlocError(
+            f"{WHERE} {named(key_of(run))}: {theta}: {run[theta]['folder']} lies where the results "
+            "of this run go, and would be lost: move it elsewhere, or name another results_dir"
         )
 
 

@@ -103,8 +103,8 @@ def build(content: Content) -> Section:
         ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
         ("Training rows", f"{rows} (max_train)"),
         ("Fine-tuning", "given (see Given checkpoints)" if content.given else tuning),
-        ("Techniques", ", ".join(map(str, settings.get("techniques", [])))),
-        ("Further stages", ", ".join(map(str, settings.get("stages", []))) or "none"),
+        ("Techniques", ", ".join(_run(content, "techniques"))),
+        ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
         ("Device", ", ".join(facts_of(content, "device")) or "not recorded"),
         ("Software", software(content)),
@@ -113,6 +113,12 @@ def build(content: Content) -> Section:
     texts = [{"title": "The whole configuration", "text": text}]
     parts = [_differing(content), _models(content), _given(content), _tasks(content)]
     return Section([*parts, Part(texts=texts)], facts=facts)
+
+
+def _run(content: Content, key: str) -> list[str]:
+    """Those of a setting's techniques or stages that aren't left out for lack of a checkpoint."""
+    out = {what for what, said in content.given if said.startswith("left out")}
+    return [str(name) for name in content.settings.get(key, []) if name not in out]
 
 
 def _given(content: Content) -> Part:
