@@ -58,8 +58,8 @@ def take_in(
 
 
 def _refuse_adapter(source: Mapping[str, Any]) -> None:
-    folder = Path(source.get("folder", "")).expanduser()
-    if (folder / "adapter_config.json").exists():
+    folder = source.get("folder")
+    if folder and (Path(folder).expanduser() / "adapter_config.json").exists():
         raise MemlocError(
             "it is an adapter of peft, without its base model: merge them with merge_and_unload() "
             "and save the whole with save_pretrained"

@@ -40,8 +40,9 @@ def check_runs(runs: Sequence[Run], study: Any) -> None:
         where = f"{WHERE} {named(key_of(run))}"
         _check_alike(run, runs[0], where)
         for theta in (name for name in THETAS if name in run):
-            _check_source(run[theta], f"{where}: {theta}")
-            _check_apart(run, theta, study.places.results)
+            if "folder" in run[theta]:
+                _check_folder(run[theta]["folder"], f"{where}: {theta}")
+                _check_apart(run, theta, study.places.results)
         if "theta_F" in run:
             _check_one_frozen(run, runs)
     _check_setting(study)
@@ -84,21 +85,19 @@ def _check_alike(run: Run, first: Run, where: str) -> None:
         )
 
 
-def _check_source(source: Run, where: str) -> None:
+def _check_folder(name: str, where: str) -> None:
     """Raise MemlocError where a folder holds no model."""
-    if "folder" not in source:
-        return
-    folder = Path(source["folder"]).expanduser()
+    folder = Path(name).expanduser()
     if not (folder / "adapter_config.json").exists() and source_facts(folder) is None:
         raise MemlocError(
-            f"{where}: {source['folder']} holds no config.json. Correct the path (relative ones "
+            f"{where}: {name} holds no config.json. Correct the path (relative ones "
             "count from the working folder), or save the model there with save_pretrained"
         )
 
 
 def _check_apart(run: Run, theta: str, results: str) -> None:
     """Raise MemlocError for a folder among the run's results, which jobs replace."""
-    folder = Path(run[theta].get("folder", "")).expanduser().resolve()
+    folder = Path(run[theta]["folder"]).expanduser().resolve()
     if folder.is_relative_to(Path(results, run["task"], run["model"]).resolve()):
         raise MemlocError(
             f"{WHERE} {named(key_of(run))}: {theta}: {run[theta]['folder']} lies where the results "

@@ -80,6 +80,7 @@ class PagePlan:
         if study.given:
             found = {name: study.given.why_not(t) for name, t in techniques.TECHNIQUES.items()}
             found["examples"] = found["swapping"]
+            found["gradient_variants"] = study.given.why_no_stage("control")
         for stage, names in study.stage_tables.items():
             found |= dict.fromkeys(set(names) - {"events"}, study.given.why_no_stage(stage))
         return {n: {"target": "", "command": "", "why": w} for n, w in found.items() if w}

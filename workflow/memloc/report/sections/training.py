@@ -39,6 +39,8 @@ def build(content: Content) -> Section:
             "is less certain."
         ]
     title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
+    if content.given:
+        title = "As the checkpoints were given or, where missing ones are trained, as they ended"
     accuracies = Part("Accuracy per epoch", figures=pictures(content, "training"))
     parts = [
         *([] if content.given else [accuracies]),
