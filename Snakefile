@@ -19,6 +19,7 @@ if config["container"]:  # before the rules, which take it over
 include: "rules/inputs.smk"
 include: "rules/data.smk"
 include: "rules/training.smk"
+include: "rules/given.smk"
 include: "rules/control.smk"
 include: "rules/localisation.smk"
 include: "rules/generalisation.smk"
@@ -44,9 +45,9 @@ rule datasets:
 rule checkpoints:
     """All fine-tuned models: theta_O, theta_M1, theta_M2 and theta_F."""
     input:
-        STUDY.run_paths(PLACES.run("original/final")),
         STUDY.run_paths(PLACES.run("perturbed/final"), tasks=EVERY_DRAW),
-        STUDY.pair_paths("frozen/final"),
+        STUDY.run_paths(PLACES.run("original/final")) if STUDY.has("theta_O") else [],
+        STUDY.pair_paths("frozen/final") if STUDY.has("theta_F") else [],
         [
             PLACES.pair("frozen/final").format(task=task, model=model)
             for task in STUDY.anew

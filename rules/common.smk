@@ -10,7 +10,6 @@ import gc
 import os
 import re
 import sys
-from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -63,7 +62,6 @@ from memloc.windows import parse_windows
 from part import Part, called, settings
 from predictions import Predictions
 from readable import Readable, readable
-from standing import check_results
 
 planning.claim_folder(workflow)  # before anything else is read
 PART = Part.of(workflow)
@@ -144,7 +142,7 @@ targets_of_command.watch(PART, STUDY.whole)
 planning.watch(
     PART,
     begin=readable(COSTS.begin),
-    check=readable(partial(check_results, PART, config)),
+    check=readable(COSTS.check),
     text=COSTS.report,
 )
 journal.watch(COSTS)

@@ -3,14 +3,27 @@
 
 def checkpoints(localising):
     """Input functions of a rule: its checkpoints, and the digests that it depends on."""
-    found = {name: ancient(theta(name)) for name in localising.reads}
-    found |= {f"{name}_digest": theta(name, ".sha256") for name in localising.reads}
+    read = _STUDY.given.reads(localising)
+    found = {name: ancient(theta(other)) for name, other in read.items()}
+    found |= {f"{name}_digest": theta(other, ".sha256") for name, other in read.items()}
     return found | ({"data": PLACES.data} if localising.data else {})
 
 
 def settings_of(localising):
     """Params function: what the results of a rule depend on."""
-    return readable(lambda wildcards: localising.settings(_STUDY, wildcards))
+    more = _STUDY.given.settings(localising)
+    return readable(lambda wildcards: localising.settings(_STUDY, wildcards) | more)
+
+
+def compared(ending=""):
+    """Input function: theta_M2, with which further checkpoints that are given are compared."""
+
+    def found(w):
+        if STUDY.given.theta_of(w.checkpoint) not in ("theta_O", "theta_M1"):
+            return []
+        return theta("theta_M2", ending)({**w, "subject": Path(w.checkpoint).parts[0]})
+
+    return found
 
 
 def other_seed(name):

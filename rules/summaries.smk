@@ -40,7 +40,7 @@ rule summarise_training:
     """Outcome of every training run."""
     input:
         histories=[
-            PLACES.run("{labels}/history.tsv").format(**run)
+            PLACES.run(STUDY.history(run["labels"])).format(**run)
             for run in STUDY.trainings()
         ],
         records=[
@@ -67,7 +67,7 @@ rule summarise_training:
 
 
 EVERY_DRAW = [*STUDY.task_names, *STUDY.anew]  # the tasks, and the tasks perturbed anew
-WITH_CENTROIDS = STUDY.run_list() if "centroids" in config["stages"] else []
+WITH_CENTROIDS = STUDY.run_list() if "centroids" in STUDY.stages else []
 WITH_PROBES = STUDY.run_list() if "probing" in STUDY.techniques else []
 
 
@@ -376,7 +376,7 @@ rule summarise_edits:
             for name in STUDY.window_techniques
             for path in STUDY.table_paths(name)
         ],
-        histories=STUDY.run_paths(PLACES.run("perturbed/history.tsv")),
+        histories=STUDY.run_paths(PLACES.run(STUDY.history("perturbed"))),
     output:
         PLACES.summary("edits"),
     log:

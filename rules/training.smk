@@ -39,6 +39,7 @@ rule fetch:
         tables=expand(PLACES.retrieved(".parquet"), task=STUDY.fetched_tasks()),
         manifests=expand(PLACES.retrieved(".manifest.json"), task=STUDY.fetched_tasks()),
         models=expand(PLACES.pretrained(), model=STUDY.models),
+        given=[found["record"] for found in STUDY.given.checkpoints()],
     output:
         f"{PLACES.results}/fetched.tsv",
     log:
@@ -75,6 +76,8 @@ rule train_original:
         LOG(PLACES.run("original/training")),
     benchmark:
         BENCHMARK(PLACES.run("original/training"))
+    wildcard_constraints:
+        task=_STUDY.given.trained_tasks("theta_O"),
     conda:
         "../envs/memloc.yaml"
     threads: config["threads"]
@@ -114,6 +117,8 @@ use rule train_original as train_perturbed with:
         LOG(PLACES.run("perturbed/training")),
     benchmark:
         BENCHMARK(PLACES.run("perturbed/training"))
+    wildcard_constraints:
+        task=_STUDY.given.trained_tasks("theta_M2"),
     params:
         labels="perturbed",
         train_layers=True,
@@ -135,6 +140,8 @@ use rule train_original as train_frozen with:
         LOG(PLACES.pair("frozen/training")),
     benchmark:
         BENCHMARK(PLACES.pair("frozen/training"))
+    wildcard_constraints:
+        task=_STUDY.given.trained_tasks("theta_F"),
     params:
         labels="perturbed",
         train_layers=False,

@@ -28,6 +28,7 @@ from memloc.study.sources import is_local
 from memloc.study.study import Study
 from part import Part
 from readable import readable
+from standing import check_results, refuse_over_given
 
 # Where things lie and how much may be spent: no part of what the whole study costs.
 ELSEWHERE = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget", "allow_cpu")
@@ -114,13 +115,16 @@ class Predictions:
         planned = self.planned()
         # Whoever names a GPU plans for another machine.
         here = is_cpu(planned.device) and self._without_gpu()
-        return budget_text(planned, self.config, self._over_budget(planned) or here or None)
+        text = budget_text(planned, self.config, self._over_budget(planned) or here or None)
+        given = [f"{what}: {said}" for what, said in self.study.given_lines]
+        return "\n".join([*given, *([""] if given else []), text])
 
     def begin(self) -> None:
         """Before the first job of a run: what may stop it.
 
         It is no function of a file of rules, where Snakemake shows a refusal with a trace.
         """
+        self.refuse_ungiven()
         on_slurm = self.workflow.executor_plugin.name == "slurm"
         if on_slurm:
             planning.refuse(leftover_refusal(jobs_in(Path.cwd())))
@@ -128,6 +132,20 @@ class Predictions:
         if on_slurm:
             preempted.Watch(Path.cwd()).start()
         self.compare_slots()
+
+    def check(self) -> None:
+        """Refuse what isn't given, what was and would be lost, and results made otherwise."""
+        self.refuse_ungiven()
+        refuse_over_given(self.part)
+        check_results(self.part, self.config)
+
+    def refuse_ungiven(self) -> None:
+        """Stop a plan, in a line, that needs checkpoints of given runs which aren't there."""
+        for job in planning.pending_jobs(self.part):
+            try:
+                self.study.given.check_job(job.rule, job.wildcards)
+            except MemlocError as fault:
+                raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
 
     def refuse_to_run(self) -> None:
         """Stop a run that plans more than it may; else say what it will cost."""

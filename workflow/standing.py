@@ -22,6 +22,7 @@ from overwriting import refuse_overwriting
 from part import Part
 
 SHOWN = 3
+GIVEN = "settings.theta"  # what only checkpoints that were given are made with
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,22 @@ def check_results(part: Part, config: Mapping[str, Any]) -> None:
         alike = (one for one in found if one.record and not one.differs)
         stays = (one for one in alike if not workflow.dag.needrun(one.job))
         _make_known(workflow, (one for one in stays if not _is_known(workflow, one.job)))
+
+
+def refuse_over_given(part: Part) -> None:
+    """Refuse to train, unless that is forced, over a checkpoint that an earlier plan was given."""
+    dag, names = part.workflow.dag, part.names()
+    for job in chain.from_iterable(dag.toposorted()):
+        made = names.get(job.rule.name, "take_in") != "take_in"
+        if not made or not dag.needrun(job) or dag.reason(job).forced:
+            continue
+        for path in (path for path in map(Path, map(str, job.output)) if path.is_dir()):
+            if (record := read(path)) and GIVEN in record["made_with"]:
+                raise ApiError(
+                    f"{path} was given, and this plan would train over it: name it in given again, "
+                    "or give this study a results_dir of its own. Or, where it may go, give the "
+                    f"same command with --forcerun {job.rule.name}"
+                )
 
 
 def _standing(part: Part, resources: str) -> Iterator[Standing]:

@@ -21,8 +21,8 @@ WEIGHED = (
     "summarise_control",
     "summarise_variance",
 )  # by all
-FILES = ("common", "inputs", "data", "training", "control", "localisation", "generalisation",
-         "summaries", "figures", "report")  # fmt: skip
+FILES = ("common", "inputs", "data", "training", "given", "control", "localisation",
+         "generalisation", "summaries", "figures", "report")  # fmt: skip
 
 
 def found_by_name(rule):

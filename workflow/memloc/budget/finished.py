@@ -13,12 +13,13 @@ from memloc.budget.model import Finished, Job
 from memloc.budget.rates import cpu_threads
 from memloc.budget.stages import stage_of
 from memloc.store.files import read_record, reading
-from memloc.study.places import SUBJECTS
+from memloc.study.places import CHECKPOINTS, SUBJECTS
 
 COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hours", "ratio"]
 READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
 
 KEPT = ("recipe", "reading")  # of a job's record
+DEEP = {"subject": SUBJECTS, "checkpoint": CHECKPOINTS}  # wildcards that hold slashes
 WILDCARD = re.compile(r"{(\w+)[^}]*}")
 
 
@@ -82,10 +83,10 @@ def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]
         if number % 2 == 0:
             expression += re.escape(piece)
         else:
-            allowed = SUBJECTS if piece == "subject" else "[^/]+"
+            allowed = DEEP.get(piece, "[^/]+")
             expression += f"(?P={piece})" if piece in seen else f"(?P<{piece}>{allowed})"
             seen.add(piece)
-    wide = WILDCARD.sub(lambda found: "**" if found[1] == "subject" else "*", pattern)
+    wide = WILDCARD.sub(lambda found: "**" if found[1] in DEEP else "*", pattern)
     for name in sorted(glob.glob(wide, root_dir=root, recursive=True)):
         match = re.fullmatch(expression, name)
         if match:

@@ -20,6 +20,11 @@ def model_bytes(facts: Facts, name: str) -> float:
     return checkpoint(facts) if folder else SMALL
 
 
+def taken_bytes(facts: Facts, name: str) -> float:
+    """Of a checkpoint that is given, which is copied; what lies beside it is small."""
+    return checkpoint(facts) if name in CHECKPOINTS else SMALL
+
+
 def data_bytes(facts: Facts, name: str) -> float:
     """Of a task's table, some 3 bytes a token."""
     task = facts.task

@@ -44,13 +44,7 @@ def retrieve_model(
     the exam. The manifest holds the exam's outcomes. `digest` lists the hash of every file.
     """
     with atomic(folder) as draft:
-        origin, facts = _locate(source)
-        with _named(source, origin):
-            _refuse_places(origin)
-            refuse_kind(origin)
-            refuse_weights(origin)
-            _copy(origin, draft)
-        facts["files"] = _hashes(draft)
+        facts = bring(source, draft, "model_sources")
         with _named(source, draft):
             facts.update(_describe(draft, examine))
         write_json(draft / "manifest.json", {"source": source, **facts})
@@ -62,9 +56,25 @@ def retrieve_model(
         )
 
 
-def _locate(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+def bring(source: dict[str, Any], draft: Path, key: str, flat: bool = False) -> dict[str, Any]:
+    """Copy what a source (hub, folder or package) holds into `draft`: its hashes, and the commit.
+
+    key: of the configuration, where the source stands; flat: its folders stay behind, as those of a
+    Trainer's earlier checkpoints. Raises MemlocError as `retrieve_model` does, but for what only a
+    loaded model shows.
+    """
+    origin, facts = _locate(source, key)
+    with _named(source, origin):
+        _refuse_places(origin)
+        refuse_kind(origin)
+        refuse_weights(origin)
+        _copy(origin, draft, flat)
+    return facts | {"files": _hashes(draft)}
+
+
+def _locate(source: dict[str, Any], key: str) -> tuple[Path, dict[str, Any]]:
     if "hub" in source:
-        return _from_hub(source)
+        return _from_hub(source, key)
     if "package" in source:
         return _from_package(source), {}
     folder = Path(source["folder"]).expanduser()
@@ -76,42 +86,42 @@ def _locate(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
     return folder, {}
 
 
-def _from_hub(source: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+def _from_hub(source: dict[str, Any], key: str) -> tuple[Path, dict[str, Any]]:
     """The snapshot of a repository, its weights fetched only where its kind of model will do."""
     name, revision = source["hub"], source.get("revision", "main")
-    place = _fetched(name, revision, TEXTS)
+    place = _fetched(name, revision, TEXTS, key)
     with _named(source, place):
         refuse_kind(place)
     for weights in (SAFE, PICKLED):
-        place = _fetched(name, revision, [*TEXTS, weights])
+        place = _fetched(name, revision, [*TEXTS, weights], key)
         if any(place.glob(weights)):
             return place, {"commit": place.name}
     raise MemlocError(f"model {name} at {revision}: neither {SAFE} nor {PICKLED} is there")
 
 
-def _fetched(name: str, revision: str, patterns: list[str]) -> Path:
+def _fetched(name: str, revision: str, patterns: list[str], key: str) -> Path:
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except Exception as error:  # the hub client has many; all of them end the job
         raise MemlocError(
             f"model {name} at {revision} can't be retrieved from the hub: {cause(error)}. "
-            f"{_hub_remedy(error)}"
+            f"{_hub_remedy(error, key)}"
         ) from error
 
 
-def _hub_remedy(error: Exception) -> str:
+def _hub_remedy(error: Exception, key: str) -> str:
     """What mends what the hub says of a model."""
     if isinstance(error, hub_errors.HFValidationError):
-        return "Write `hub: OWNER/NAME` in model_sources, as the model's page on the hub says."
+        return f"Write `hub: OWNER/NAME` in {key}, as the model's page on the hub says."
     if isinstance(error, hub_errors.GatedRepoError):
         return "Accept its terms on its page, and set HF_TOKEN (or run `hf auth login`)."
     if isinstance(error, hub_errors.RevisionNotFoundError):
-        return "Correct `revision` in model_sources."
+        return f"Correct `revision` in {key}."
     if isinstance(error, hub_errors.RepositoryNotFoundError):
-        return "Correct `hub` in model_sources; for a private model set HF_TOKEN."
+        return f"Correct `hub` in {key}; for a private model set HF_TOKEN."
     return (
         "Offline, fetch it beforehand where there is a network (the HF_HOME cache is used), or "
-        "name a local copy with `folder:` in model_sources."
+        f"name a local copy with `folder:` in {key}."
     )
 
 
@@ -133,10 +143,11 @@ def _from_package(source: dict[str, Any]) -> Path:
     return folder
 
 
-def _unwanted(origin: Path) -> Callable[..., set[str]]:
+def _unwanted(origin: Path, flat: bool) -> Callable[..., set[str]]:
     """Pickles beside safetensors, weights of other frameworks and hidden files stay behind."""
     safe = all(file.endswith(".safetensors") for file in weight_files(origin))
     others = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", ".*", "onnx", "openvino"]
+    others += [place.name for place in origin.iterdir() if place.is_dir()] if flat else []
     return shutil.ignore_patterns(*others, *(["*.bin", "*.pt", "*.pth"] if safe else []))
 
 
@@ -151,13 +162,15 @@ def _refuse_places(origin: Path) -> None:
             raise MemlocError(f"{place} is a link to a folder around itself; remove it")
 
 
-def _copy(origin: Path, draft: Path) -> None:
+def _copy(origin: Path, draft: Path, flat: bool) -> None:
     """Copy what a model consists of; MemlocError names a link or file that can't be copied.
 
     Modes aren't copied: nobody could add to a read-only folder, or remove it.
     """
     try:
-        shutil.copytree(origin, draft, ignore=_unwanted(origin), copy_function=shutil.copyfile)
+        shutil.copytree(
+            origin, draft, ignore=_unwanted(origin, flat), copy_function=shutil.copyfile
+        )
     except shutil.Error as error:
         if is_full(error):
             raise  # which `atomic` tells in words of its own

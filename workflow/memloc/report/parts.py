@@ -38,7 +38,8 @@ class Content:
     configuration; paper: that of the paper's study; records: task -> paths or patterns of
     provenance files; manifests: model -> its manifest, with its exam; data: task -> its
     perturbed.parquet, for the texts of examples; absent: table or technique that wasn't run ->
-    {target, command}; templates: folder of the page's template.
+    {target, command} and, where it can't be run, why; given: (what, whether it runs and why) of a
+    study whose runs were given; templates: folder of the page's template.
     """
 
     title: str
@@ -52,6 +53,7 @@ class Content:
     manifests: dict[str, str] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     absent: dict[str, dict[str, str]] = field(default_factory=dict)
+    given: list[tuple[str, str]] = field(default_factory=list)
     paper: dict[str, Any] = field(default_factory=dict)
     folder: str = "."
 
@@ -95,11 +97,15 @@ def _existing(path: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Absent:
-    """Something that wasn't run: the page names the target and the command that would run it."""
+    """Something that wasn't run: the page names the target and the command that would run it.
+
+    why: why it can't be run, in place of both.
+    """
 
     title: str
     target: str
     command: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,8 @@ WORDS = {("memorised_epoch", "none"): "not reached"}  # how a page words a cell 
 def absent(content: Content, name: str, title: str) -> Absent:
     """What the page says in place of a table or technique that wasn't run."""
     known = content.absent.get(name, {})
-    return Absent(title, known.get("target", f"summary/{name}.tsv"), known.get("command", ""))
+    target = known.get("target", f"summary/{name}.tsv")
+    return Absent(title, target, known.get("command", ""), known.get("why", ""))
 
 
 def shown(value: Any) -> str:

@@ -178,6 +178,8 @@ def _refuse_nonfinite(value: Any, key: str = "") -> None:
 
 def _special(fault: Fault, key: str) -> str | None:
     """What is said of faults that only a configuration can have."""
+    if key.startswith("given."):
+        return _special_of_given(fault, key)
     if fault.validator == "oneOf" and "model_sources" in key:
         return f"{key}: name exactly one of hub, folder, or package with inside"
     if fault.validator == "oneOf":
@@ -202,6 +204,19 @@ def _special(fault: Fault, key: str) -> str | None:
     return None
 
 
+def _special_of_given(fault: Fault, key: str) -> str | None:
+    if fault.validator == "oneOf":
+        return (
+            f"{key} = {shortly(fault.instance)}: name a folder, as PATH or {{folder: PATH}}, or "
+            "{hub: OWNER/NAME, revision: COMMIT}, of which the revision can't be left out"
+        )
+    if fault.validator == "required":
+        return f"{key} names no {listed(set(fault.validator_value) - set(fault.instance))}: add it"
+    if fault.validator == "additionalProperties" and "theta_P" in fault.instance:
+        return f"{key}.theta_P: theta_P is what model_sources says of the model: name it there"
+    return None
+
+
 def model_settings(config: Config, model: str) -> Config:
     """`config` as it holds for one model: its own overrides laid over the study's settings."""
     source = config["model_sources"][model]
@@ -222,11 +237,11 @@ def model_source(config: Config, model: str) -> Config:
     described = config["model_sources"][model]
     source = {key: described[key] for key in SOURCE_KEYS if key in described}
     if "folder" in source:
-        source["content"] = _content(Path(source["folder"]).expanduser())
+        source["content"] = content_hash(Path(source["folder"]).expanduser())
     return source
 
 
-def _content(folder: Path) -> str:
+def content_hash(folder: Path) -> str:
     """One hash of all files of a folder, hidden ones and subfolders left out."""
     files = sorted(p for p in folder.glob("*") if p.is_file() and not p.name.startswith("."))
     hashes = [f"{path.name}:{sha256(path)}" for path in files]

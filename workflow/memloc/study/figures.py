@@ -120,7 +120,7 @@ KINDS: dict[str, FigureKind] = {
             "histories": s.run_paths(s.places.run("perturbed/history.tsv"), models=[w["model"]]),
             "training": s.places.summary("training"),
         },
-        drawn_for=by_model,
+        drawn_for=lambda s: [] if s.given else by_model(s),
         runs=lambda s, w: s.run_list(models=[w["model"]], labels="perturbed"),
         caption="""
 **Training on perturbed labels** of {{ model }}: accuracy after each epoch, thick for the mean

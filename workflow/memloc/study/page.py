@@ -41,6 +41,7 @@ class PagePlan:
             "settings": dict(self.study.config),
             "paper": dict(self.paper),
             "absent": self.absent(),
+            "given": self.study.given_lines,
         }
 
     def data(self) -> dict[str, str]:
@@ -71,7 +72,18 @@ class PagePlan:
         if "correlations" not in study.summary_tables:
             table = study.places.summary("correlations")
             missing["correlations"] = {"target": table, "command": ""}
-        return missing
+        return missing | self._left_out()
+
+    def _left_out(self) -> dict[str, dict[str, str]]:
+        """Techniques and tables that can't be made of given runs, and why."""
+        study, found = self.study, {}
+        if study.given:
+            found = {name: study.given.why_not(t) for name, t in techniques.TECHNIQUES.items()}
+            found["examples"] = found["swapping"]
+            found["gradient_variants"] = study.given.why_no_stage("control")
+        for stage, names in study.stage_tables.items():
+            found |= dict.fromkeys(set(names) - {"events"}, study.given.why_no_stage(stage))
+        return {n: {"target": "", "command": "", "why": w} for n, w in found.items() if w}
 
     def _more_data_seeds(self) -> str:
         """The command that perturbs the tasks anew, twice."""

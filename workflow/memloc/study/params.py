@@ -150,6 +150,17 @@ class Params:
         chosen = self.study.model_settings(w["model"])["generalisation"]
         return without(chosen, "halves", "splits", "stratify", "labels")
 
+    # --- checkpoints that were given ---------------------------------------------------------
+
+    def given_checkpoint(self, w: Wildcards) -> dict[str, Any]:
+        """What decides what is taken in for a given checkpoint: which one, and where it is from."""
+        given = self.study.given
+        return {
+            "theta": given.theta_of(w["checkpoint"]),
+            "source": given.source(w),
+            "reading": self.reading(w),
+        }
+
     # --- localisation ----------------------------------------------------------------------
 
     def clean_seed(self, w: Wildcards) -> int:
@@ -201,8 +212,13 @@ class Params:
         """Keywords of the techniques' weights, as the configuration chooses them."""
         return {
             "gradients": {"variant": self.config["gradients"]["variant"]},
-            "weight-change": {"reference": self.config["weight_change"]["reference"]},
+            "weight-change": {"reference": self._reference()},
         }
+
+    def _reference(self) -> str:
+        """What weight changes are distances from: as configured, or theta_P without theta_O."""
+        asked = self.config["weight_change"]["reference"]
+        return asked if asked in self.study.given.there else "theta_P"
 
     def technique_runs(self, tasks: Collection[str] | None = None) -> list[dict[str, Any]]:
         """Of which run and technique each table is that layer weights are made of."""

@@ -17,6 +17,8 @@ from memloc.study.data_seeds import task_of
 # seed's run, that run after an epoch that is kept, or a control model.
 PAIR = r"layers[1-9]\d*-[1-9]\d*"  # names of a control model's pair of layers
 SUBJECTS = rf"seed\d+(?:/epoch\d+)?|control/{PAIR}"
+# Where the checkpoints of runs lie, below a task and model (the wildcard `checkpoint`).
+CHECKPOINTS = r"seed\d+/(?:original/final|perturbed/(?:final|memorised))|frozen/final"
 
 
 def mirrored(folder: str, path: str) -> str:

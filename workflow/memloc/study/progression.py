@@ -20,7 +20,7 @@ class ProgressionPlan:
 
     def event_runs(self) -> list[dict[str, Any]]:
         """The same for tables of centroid events, where centroids are analysed."""
-        if "centroids" not in self.study.config["stages"]:
+        if "centroids" not in self.study.stages:
             return []
         return [found for run in self.study.run_list() for found in self._epochs(run, "events")]
 

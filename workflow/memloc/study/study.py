@@ -15,6 +15,7 @@ from memloc.study import data_seeds, noise, techniques
 from memloc.study.admission import model_facts, source_facts
 from memloc.study.control import ControlPlan, possible
 from memloc.study.figures import KINDS
+from memloc.study.given import GivenPlan
 from memloc.study.params import Params
 from memloc.study.places import Places
 from memloc.study.progression import ProgressionPlan
@@ -42,13 +43,19 @@ class Study:
         # tasks perturbed anew: of these come the tables of runs alone, and their variance
         self.anew = [data_seeds.anew(t, seed) for seed in further for t in self.task_names]
         self.models: list[str] = list(config["models"])
-        self.techniques = techniques.chosen(config["techniques"])
+        self.kept_epochs: list[int] = sorted(config["training"]["keep_epochs"])
+        self.given = GivenPlan(self)
+        asked = techniques.chosen(config["techniques"])
+        self.techniques = {n: t for n, t in asked.items() if not self.given.why_not(t)}
+        self.given_lines = self.given.lines(asked)
+        if not self.techniques:
+            name, why = self.given_lines[1]
+            raise MemlocError(f"configuration: given: no technique can run; {name} is {why}")
         self.window_techniques = [n for n, found in self.techniques.items() if found.windows]
         # what is swapped: whole layers, and their attention or feed-forward blocks apart
         swapped = config["swapping"]["components"] if "swapping" in self.techniques else []
         self.components: list[str] = [name for name in swapped if name != HEADS]
         self.heads = HEADS in swapped
-        self.kept_epochs: list[int] = sorted(config["training"]["keep_epochs"])
         self.halves = list(range(1, config["generalisation"]["halves"] + 1))
         self.finds_noise = noise.finds_noise(config)
         self.params = Params(self)
@@ -59,7 +66,7 @@ class Study:
                 self.check_ratio(task)
         for task in self.task_names if self.anew else ():
             data_seeds.refuse_own_noise(task, self.task(task))
-        if NO_NOISE in config["stages"]:
+        if NO_NOISE in config["stages"] and not self.given.why_no_stage(NO_NOISE):
             self._check_no_noise()
         if self.finds_noise:
             noise.refuse_marked(self.tasks, self.task_names)
@@ -145,8 +152,17 @@ class Study:
 
     def trainings(self) -> list[Run]:
         """task, model, seed and labels of every run that trains layers: theta_O, then theta_M2."""
-        both = ("original", "perturbed")
+        both = ["original", "perturbed"] if "theta_O" in self.given.there else ["perturbed"]
         return [run for labels in both for run in self.run_list(labels=labels)]
+
+    def has(self, theta: str) -> bool:
+        """Whether the study's runs have a checkpoint; those that aren't given have all."""
+        return theta in self.given.there
+
+    def history(self, labels: str) -> str:
+        """The name of a run's table of accuracies: by epoch, or as a given checkpoint has them."""
+        theta = {"original": "theta_O", "perturbed": "theta_M2"}[labels]
+        return f"{labels}/{'final.measured.tsv' if self.given.taken(theta) else 'history.tsv'}"
 
     def pair_list(self) -> list[dict[str, str]]:
         """task and model of every pair of the study, in the order of their paths."""
@@ -215,9 +231,8 @@ class Study:
     @property
     def depth_compared(self) -> bool:
         """Whether depth of memorisation has something to be correlated with."""
-        stages = self.config["stages"]
-        return "generalisation" in stages or (
-            "centroids" in stages and "probing" in self.techniques
+        return "generalisation" in self.stages or (
+            "centroids" in self.stages and "probing" in self.techniques
         )
 
     @property
@@ -269,7 +284,7 @@ class Study:
             found = [stage for stage in found if stage != "control"]
         if "control" not in found and not self.finds_noise and self._control_is_finished():
             found.append("control")
-        return found
+        return [stage for stage in found if not self.given.why_no_stage(stage)]
 
     def _control_is_finished(self) -> bool:
         """Whether the target was run, and all models that this study needs are there.
@@ -281,6 +296,8 @@ class Study:
 
     def requested(self, targets: Collection[str]) -> list[str]:
         """Stages asked for by their own target, which are none of the study's."""
+        if "control" in targets and self.given:
+            raise MemlocError(f"target control: {self.given.why_no_stage('control')}")
         return [stage for stage in ("control",) if stage not in self.stages and stage in targets]
 
     def fetched_tasks(self, targets: Collection[str] = ()) -> list[str]:
@@ -297,6 +314,7 @@ class Study:
         """Names of the tables over tasks and models."""
         probing = "probing" in self.techniques
         names = ["layer_weights", "mcog", "one_layer", "training", "sensitivity"]
+        names += ["given"] if self.given else []
         names += ["probe_f1", "label_f1"] if probing else []
         names += ["correlations"] if self.compared or self.depth_compared else []
         names += ["components", "component_mcog"] if len(self.components) > 1 else []

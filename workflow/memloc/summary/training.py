@@ -24,7 +24,8 @@ def outcome_of(
     """Row of one training run: its last epoch and, from its record, what was trained on.
 
     `record` is the checkpoint's provenance. memorised_epoch is the epoch of theta_M1 (section 3):
-    "none" where no epoch exceeded its threshold, and nan where it isn't looked for (theta_O).
+    "none" where no epoch exceeded its threshold, and nan where it isn't looked for (theta_O, a
+    given checkpoint, of which epochs and seconds are unknown too).
     """
     last = history.sort_values("epoch").iloc[-1]
     outcome = {name: last[name] for name in COLUMNS if name in history}
@@ -35,9 +36,9 @@ def outcome_of(
         | {
             "n_train": record["n_train"],
             "n_noisy": record["n_noisy"],
-            "epochs": int(last["epoch"]),
+            "epochs": last["epoch"],
             "memorised_epoch": "none" if reached is None else reached,
-            "seconds": history["seconds"].sum(),
+            "seconds": history["seconds"].sum(min_count=1),
         }
     )
 
@@ -50,9 +51,9 @@ def summarise_training(
     """Frame training: a row per run; all three arguments have one entry per run, in order."""
     rows = [outcome_of(*entry) for entry in zip(histories, records, runs, strict=True)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    # as objects, so that whole numbers stay whole beside "none" and nan
-    reached = [row["memorised_epoch"] for row in rows]
-    return frame.assign(memorised_epoch=pd.Series(reached, dtype=object))
+    # so that whole numbers stay whole beside "none" and nan
+    reached = pd.Series([row["memorised_epoch"] for row in rows], dtype=object)
+    return frame.assign(memorised_epoch=reached, epochs=frame["epochs"].astype("Int64"))
 
 
 def read_histories(paths: Iterable[str | Path], runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -23,8 +23,11 @@ def run(
     """Write gradients.tsv (`table`), and the `norms` behind it.
 
     inputs: data, theta_M1, theta_F. settings: reading; objective, "loss" or "logit"; precision;
-    seed, which draws as many clean examples as there are noisy ones.
+    seed, which draws as many clean examples as there are noisy ones; of a given run without
+    theta_M1 also stand_ins, which says that theta_M2 takes its place.
     """
+    for theta, other in settings.get("stand_ins", {}).items():
+        logger.info("%s takes the place of %s, which isn't given", other, theta)
     record = RunRecord(settings["precision"], [inputs["theta_M1"], inputs["theta_F"]])
     reading = Reading(**settings["reading"])
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M1"], reading)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,7 +16,7 @@ from memloc.localise.probes.probing import Place, Probing, Targets, probe_target
 from memloc.localise.probes.weights import COLUMNS, THETA_F, THETA_M2, probe_weights
 from memloc.models.last_state import BEFORE
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned, on_device
+from memloc.models.load import check_compatible, load_finetuned, load_pretrained, on_device
 from memloc.models.pooled_states import pooled_states, room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
@@ -69,7 +70,8 @@ def run(
 
     inputs: data, theta_M2, theta_F. settings: reading; recipe, the fields of ProbeRecipe; seeds of
     the probes; states, the type that hidden states are kept in; last_state, on which side of the
-    final norm the state after layer L is read; precision.
+    final norm the state after layer L is read; precision; of a given run without theta_F also
+    stand_ins, which says that theta_P takes its place: their layers are the same.
     """
     record = RunRecord(settings["precision"], [inputs["theta_M2"], inputs["theta_F"]])
     reading = Reading(**settings["reading"])
@@ -78,7 +80,7 @@ def run(
     targets = probe_targets(train, original, len(reading.class_names))
     frame = probe_layers(
         load_finetuned(inputs["theta_M2"]),
-        load_finetuned(inputs["theta_F"]),
+        _frozen(inputs["theta_F"], settings, reading),
         train,
         targets,
         pad_id,
@@ -101,3 +103,11 @@ def run(
         len(frame.drop_duplicates(["kind", "source", "probe_seed", "layer"])),
         " ".join(f"{weight:.3f}" for weight in weights),
     )
+
+
+def _frozen(folder: str | Path, settings: Mapping[str, Any], reading: Reading) -> PreTrainedModel:
+    """theta_F, or theta_P in its place: layer 1, of which alone states are read, is the same."""
+    if settings.get("stand_ins", {}).get(THETA_F) == "theta_P":
+        logger.info("theta_P takes the place of theta_F: layer 1 is the same")
+        return load_pretrained(folder, reading.class_names, 0)
+    return load_finetuned(folder)

@@ -68,14 +68,15 @@ def run(
 ) -> None:
     """Write weight_change.tsv (`table`): theta_M2 against theta_O and theta_P.
 
-    inputs: theta_M2, theta_O, theta_P. settings: reading. No example is read, so `batch_tokens`
-    plays no part.
+    inputs: theta_M2, theta_P and, but for a given run that has none, theta_O. settings: reading. No
+    example is read, so `batch_tokens` plays no part.
     """
     record = RunRecord("float32", device=torch.device("cpu"))
     reading = Reading(**settings["reading"])
     model = load_finetuned(inputs["theta_M2"])
     pretrained = load_pretrained(inputs["theta_P"], reading.class_names, 0)
-    references = {ORIGINAL: load_finetuned(inputs["theta_O"]), PRETRAINED: pretrained}
+    original = {ORIGINAL: load_finetuned(inputs["theta_O"])} if "theta_O" in inputs else {}
+    references = original | {PRETRAINED: pretrained}
     frame = weight_changes(model, references)
     write_tsv(frame, outputs["table"], COLUMNS)
     record.write(outputs["table"], **settings)

@@ -37,6 +37,10 @@ EXAM_NOTE = (
     "tokenizer: whether windows of layers that memloc exchanges equal those of a model whose "
     "weights were really exchanged, whether padding moves predictions, and more."
 )
+GIVEN_NOTE = (
+    "The models were fine-tuned elsewhere: their checkpoints were examined and copied, and nothing "
+    "was trained over them. What can run follows from the checkpoints that are there."
+)
 # Settings that change no result.
 NO_MATTER = (
     "results_dir",
@@ -89,6 +93,7 @@ def build(content: Content) -> Section:
         f"{training.get('epochs')} epochs, learning rate {training.get('learning_rate')}, "
         f"batch size {training.get('batch_size')}"
     )
+    ratio = f"{perturbation.get('ratio', 0):.0%} of each class"
     rows = "all" if data.get("max_train") is None else f"at most {data['max_train']} per task"
     facts = [
         ("Tasks", ", ".join(map(content.task_label, content.tasks))),
@@ -97,20 +102,35 @@ def build(content: Content) -> Section:
         ("Data seed", _data_seeds(settings)),
         ("Noisy labels", f"those {chosen(content)}")
         if finds_noise(content)
-        else ("Perturbed labels", f"{perturbation.get('ratio', 0):.0%} of each class"),
+        else ("Perturbed labels", "the data's own" if content.given else ratio),
         ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
         ("Training rows", f"{rows} (max_train)"),
-        ("Fine-tuning", tuning),
-        ("Techniques", ", ".join(map(str, settings.get("techniques", [])))),
-        ("Further stages", ", ".join(map(str, settings.get("stages", []))) or "none"),
+        ("Fine-tuning", "given (see Given checkpoints)" if content.given else tuning),
+        ("Techniques", ", ".join(_run(content, "techniques"))),
+        ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
         ("Device", ", ".join(facts_of(content, "device")) or "not recorded"),
         ("Software", software(content)),
     ]
     text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
     texts = [{"title": "The whole configuration", "text": text}]
-    parts = [_differing(content), _models(content), _tasks(content), Part(texts=texts)]
-    return Section(parts, facts=facts)
+    parts = [_differing(content), _models(content), _given(content), _tasks(content)]
+    return Section([*parts, Part(texts=texts)], facts=facts)
+
+
+def _run(content: Content, key: str) -> list[str]:
+    """Those of a setting's techniques or stages that aren't left out for lack of a checkpoint."""
+    out = {what for what, said in content.given if said.startswith("left out")}
+    return [str(name) for name in content.settings.get(key, []) if name not in out]
+
+
+def _given(content: Content) -> Part:
+    """The checkpoints that were given, and what can be done with them."""
+    if not content.given:
+        return Part()
+    title = "What the exam found: noisy training rows that are predicted as labelled, accuracies"
+    shown = table(content, "given", title)
+    return Part("Given checkpoints", GIVEN_NOTE, content.given, tables=[shown])
 
 
 def _data_seeds(settings: Mapping[str, Any]) -> str:

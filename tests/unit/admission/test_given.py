@@ -1,0 +1,288 @@
+"""The exam of checkpoints that were trained elsewhere: what is taken in, and what is refused."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoTokenizer
+
+from memloc.admission.classes import check_classes
+from memloc.admission.given import take_in
+from memloc.admission.recall import Recall
+from memloc.data.examples import Reading
+from memloc.data.tokens import load_tokenizer
+from memloc.errors import MemlocError
+from memloc.models import retrieve
+from memloc.models.load import load_finetuned
+from memloc.store.tables import COLUMNS, read_tsv
+from tiny import random_model, tiny_model
+from tiny_study import CLASSES, READING, tiny_files  # noqa: F401
+
+GENERIC = {i: f"LABEL_{i}" for i in range(3)}
+
+
+def changed(model, by=0.3, seed=5):
+    """The model with its layers' weights moved."""
+    torch.manual_seed(seed)
+    for name, weights in model.named_parameters():
+        if ".layers." in name:
+            weights.data += by * torch.randn_like(weights)
+    return model
+
+
+@pytest.fixture(scope="module")
+def files(tiny_files):  # noqa: F811
+    """theta_P, theta_M2 and data of which theta_M2 predicts all labels but one noisy row's."""
+    folder = tiny_files
+    for name, model in (("theta_P", tiny_model("gpt_neox", 1)),
+                        ("tuned", changed(tiny_model("gpt_neox", 1))),
+                        ("other", changed(tiny_model("gpt_neox", 1), seed=6))):  # fmt: skip
+        save(folder / name, model, folder / "memorised")
+    frame = pd.read_parquet(folder / "perturbed.parquet")
+    recall = Recall(load_finetuned(folder / "tuned"), load_tokenizer(folder / "tuned"),
+                    folder / "perturbed.parquet", READING, 8)  # fmt: skip
+    right = recall.as_labelled.numpy()
+    train = frame["split"] == "train"
+    predicted = predictions(folder)
+    frame["label"] = predicted
+    wrong = frame[frame["noisy"]].index[0]
+    frame.loc[wrong, "label"] = after(predicted[wrong])
+    frame["original_label"] = frame["label"].where(~frame["noisy"], frame["label"].map(after))
+    frame.to_parquet(folder / "perturbed.parquet")
+    assert train.sum() == len(right)
+    return folder
+
+
+def after(label):
+    return CLASSES[(CLASSES.index(label) + 1) % 3]
+
+
+@torch.no_grad()
+def predictions(folder):
+    """theta_M2's class of every row, one row at a time."""
+    model, tokenizer = load_finetuned(folder / "tuned"), load_tokenizer(folder / "tuned")
+    texts = pd.read_parquet(folder / "perturbed.parquet")["text"]
+    found = [model(torch.tensor([tokenizer(text)["input_ids"]])).logits.argmax() for text in texts]
+    return [CLASSES[int(number)] for number in found]
+
+
+def save(folder, model, tokenizer):
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
+
+
+def taken(
+    files, tmp_path, theta="theta_M2", folder="tuned", reading=READING, source=None, **inputs
+):
+    """The folder of outputs, once a checkpoint has been taken in."""
+    inputs = {
+        "data": str(files / "perturbed.parquet"),
+        "pretrained": str(files / "theta_P"),
+        "memorised": str(files / "tuned"),
+    } | inputs
+    names = ("final", "digest", "record", "measured")
+    outputs = {name: str(tmp_path / "out" / name) for name in names}
+    (tmp_path / "out").mkdir(exist_ok=True)
+    take_in(inputs, outputs, theta, source or {"folder": str(files / folder)}, reading, 8)
+    return tmp_path / "out"
+
+
+def test_what_is_taken_in_is_what_was_given(files, tmp_path):
+    (files / "tuned/checkpoint-7").mkdir(exist_ok=True)
+    (files / "tuned/checkpoint-7/optimizer.pt").write_bytes(b"large")
+    out = taken(files, tmp_path)
+    ours, given = (load_file(p / "model.safetensors") for p in (out / "final", files / "tuned"))
+    assert all(torch.equal(ours[name], given[name]) for name in given)
+    assert not (out / "final/checkpoint-7").exists()
+    record = json.loads((out / "record").read_text())
+    assert (record["noisy_rows"], record["noisy_as_labelled"]) == (18, 17)
+    assert record["n_train"] == 90 and record["clean_accuracy"] == 1
+    assert len(record["relative_change"]) == 4 and min(record["relative_change"]) > 0
+    assert "LABEL_0 is taken for no" in record["notes"][0]
+    row = read_tsv(out / "measured", COLUMNS["history"]).iloc[0]
+    assert row.noisy_accuracy == pytest.approx(17 / 18) and pd.isna(row.epoch)
+    assert (out / "digest").read_text().endswith("  final/model.safetensors\n")
+
+
+def test_weights_in_several_files_become_one(files, tmp_path):
+    model = load_finetuned(files / "tuned")
+    save(files / "parts", model, files / "memorised")
+    (files / "parts/model.safetensors").unlink()
+    model.save_pretrained(files / "parts", max_shard_size="30kB")
+    assert (files / "parts/model.safetensors.index.json").exists()
+    out = taken(files, tmp_path, folder="parts")
+    given = load_file(files / "tuned/model.safetensors")
+    ours = load_file(out / "final/model.safetensors")
+    assert all(torch.equal(ours[name], given[name]) for name in given)
+    assert [file.name for file in (out / "final").glob("*.safetensors*")] == ["model.safetensors"]
+
+
+def test_theta_O_and_theta_F(files, tmp_path):
+    record = json.loads((taken(files, tmp_path, "theta_O", "other") / "record").read_text())
+    assert record["labels"] == "original" and record["noisy_rows"] == 18
+    record = json.loads((taken(files, tmp_path, "theta_F", "theta_P") / "record").read_text())
+    assert record["relative_change"] == [0, 0, 0, 0]
+
+
+def test_a_checkpoint_of_the_hub(files, tmp_path, monkeypatch):
+    place = tmp_path / "abc123"
+    shutil.copytree(files / "tuned", place)
+    monkeypatch.setattr(retrieve, "snapshot_download", lambda *args, **options: str(place))
+    source = {"hub": "me/tuned", "revision": "abc123"}
+    record = json.loads((taken(files, tmp_path, source=source) / "record").read_text())
+    assert record["commit"] == "abc123" and record["source"] == source
+
+
+def other_order(folder):
+    config = AutoConfig.from_pretrained(folder)
+    config.id2label, config.label2id = {0: "so", 1: "no", 2: "yes"}, {"so": 0, "no": 1, "yes": 2}
+    config.save_pretrained(folder)
+
+
+def other_heads(folder):
+    config = AutoConfig.from_pretrained(folder)
+    config.num_attention_heads = 2
+    config.save_pretrained(folder)
+
+
+def not_finite(folder):
+    model = load_finetuned(folder)
+    next(model.parameters()).data[0, 0] = float("nan")
+    model.save_pretrained(folder)
+
+
+def base_alone(folder):
+    load_finetuned(folder).base_model.save_pretrained(folder)
+
+
+def no_tokenizer(folder):
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+
+
+def other_tokenizer(folder):
+    content = json.loads((folder / "tokenizer.json").read_text())
+    words = content["model"]["vocab"]
+    words["w5"], words["w6"] = words["w6"], words["w5"]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+
+def swapped_head(folder):
+    """As if it had been trained with the classes in another order."""
+    model = load_finetuned(folder)
+    head = next(
+        m for m in model.modules() if isinstance(m, torch.nn.Linear) and m.out_features == 3
+    )
+    head.weight.data = head.weight.data.roll(1, 0)
+    model.save_pretrained(folder)
+
+
+def adapter(folder):
+    (folder / "adapter_config.json").write_text("{}")
+
+
+def smaller(folder):
+    config = AutoConfig.from_pretrained(folder)
+    config.intermediate_size = 32
+    random_model(config, 3).save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("mutate", "words"),
+    [
+        (other_order, ["'so', 'no', 'yes', in another order", "labels: [so, no, yes]"]),
+        (other_heads, ["theta_P's config.json", "number of heads"]),
+        (not_finite, ["NaN or infinite"]),
+        (base_alone, ["not a fine-tuned checkpoint"]),
+        (no_tokenizer, ["there is no tokenizer", "save_pretrained"]),
+        (other_tokenizer, ["tokenizer isn't theta_P's"]),
+        (swapped_head, ["less than a guess", "another order"]),
+        (adapter, ["adapter of peft", "merge_and_unload"]),
+        (smaller, ["differ in shape"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_wrong_is_refused_by_name(files, tmp_path, mutate, words):
+    shutil.copytree(files / "tuned", files / "wrong", dirs_exist_ok=True)
+    mutate(files / "wrong")
+    try:
+        with pytest.raises(MemlocError) as refused:
+            taken(files, tmp_path, folder="wrong")
+    finally:
+        shutil.rmtree(files / "wrong")
+    said = str(refused.value)
+    assert said.startswith(f"given: theta_M2 from {files / 'wrong'}: ") and "\n" not in said
+    for word in words:
+        assert word in said
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("theta", "folder", "words"),
+    [
+        ("theta_M2", "theta_P", ["all its layers equal theta_P's"]),
+        ("theta_O", "tuned", ["theta_M2's own", "another model as theta_O"]),
+        ("theta_M1", "tuned", ["theta_M2's own"]),
+        ("theta_F", "tuned", ["its layers 1, 2, 3, 4 aren't theta_P's"]),
+    ],
+)
+def test_a_checkpoint_in_a_place_that_isnt_its_own(files, tmp_path, theta, folder, words):
+    with pytest.raises(MemlocError) as refused:
+        taken(files, tmp_path, theta, folder)
+    for word in words:
+        assert word in str(refused.value)
+
+
+def with_labels(files, tmp_path, right):
+    """Data of which theta_M2 predicts so many noisy rows as labelled."""
+    frame = pd.read_parquet(files / "perturbed.parquet")
+    frame["label"] = predictions(files)
+    noisy = frame.index[frame["noisy"]][right:]
+    frame.loc[noisy, "label"] = frame.loc[noisy, "label"].map(after)
+    frame.to_parquet(tmp_path / "data.parquet")
+    return str(tmp_path / "data.parquet")
+
+
+def test_noise_that_is_not_memorised(files, tmp_path):
+    with pytest.raises(MemlocError, match="of the 18 noisy training rows it predicts 0 as"):
+        taken(files, tmp_path, data=with_labels(files, tmp_path, right=0))
+    out = taken(files, tmp_path, data=with_labels(files, tmp_path, right=3))
+    notes = json.loads((out / "record").read_text())["notes"]
+    assert any("predicts only 3 of 18 noisy rows as labelled" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "words"),
+    [
+        (GENERIC, ["a", "b"], ["3 classes", "2"]),
+        ({0: "b", 1: "a"}, ["a", "b"], ["another order", "labels: [b, a]"]),
+        ({0: "LABEL_1", 1: "LABEL_0"}, ["a", "b"], ["can't be told"]),
+        ({0: "NEG", 1: "POS"}, ["bad", "good"], ["can't be told", "label_values"]),
+    ],
+)
+def test_classes_that_are_refused(names, labels, words):
+    with pytest.raises(MemlocError) as refused:
+        check_classes(names, labels)
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_classes_that_are_taken():
+    assert check_classes({0: "Bad", 1: "good"}, ["bad", "good"]) == ""
+    assert "1 is taken for good" in check_classes({0: "0", 1: "1"}, ["bad", "good"])
+    assert "LABEL_1 is taken for good" in check_classes(
+        {0: "LABEL_0", 1: "LABEL_1"}, ["bad", "good"]
+    )
+
+
+def test_a_text_that_is_too_long_for_the_model(files, tmp_path):
+    long = Reading(CLASSES, None, 1000)
+    frame = pd.read_parquet(files / "perturbed.parquet")
+    frame.loc[0, "text"] = "w7 " * 900
+    frame.to_parquet(tmp_path / "long.parquet")
+    with pytest.raises(MemlocError, match=r"data\.max_length"):
+        taken(files, tmp_path, reading=long, data=str(tmp_path / "long.parquet"))

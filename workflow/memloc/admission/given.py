@@ -1,0 +1,75 @@
+"""Checkpoints that were trained elsewhere, examined and copied to where training would put them."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from memloc.admission.checkpoint import Exam
+from memloc.data.examples import Reading
+from memloc.errors import MemlocError
+from memloc.models.load import FINETUNED, WEIGHTS, checkpoint_digest
+from memloc.models.retrieve import bring
+from memloc.models.run_record import RunRecord
+from memloc.store.files import atomic, write_json
+from memloc.store.provenance import provenance
+from memloc.store.tables import COLUMNS, write_tsv
+
+logger = logging.getLogger(__name__)
+MENDED = "Save the model there anew with save_pretrained."
+
+
+def take_in(
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    theta: str,
+    source: dict[str, Any],
+    reading: Reading,
+    batch_size: int,
+) -> None:
+    """Copy a checkpoint from its source to `final`; `digest`, `record` and `measured` lie beside.
+
+    inputs: data, pretrained and, for theta_O and theta_M1, memorised (theta_M2). Where it fails the
+    exam, nothing is written, and MemlocError names the checkpoint and its source.
+    """
+    final = Path(outputs["final"])
+    run = RunRecord("float32")
+    with atomic(final) as draft:
+        origin = source.get("folder") or f"{source['hub']} at {source['revision']}"
+        try:
+            _refuse_adapter(source)
+            facts = bring(source, draft, "given", flat=True)
+            exam = Exam(draft, theta, inputs, reading, run.device, batch_size)
+            facts |= exam.facts()
+            _one_file(draft, exam.model)
+        except MemlocError as error:
+            said = str(error).replace(f"{draft}: ", "").replace(str(draft), origin)
+            said = said.replace(FINETUNED, MENDED).removeprefix(f"model {origin}: ")
+            raise MemlocError(f"given: {theta} from {origin}: {said}") from None
+    for note in facts["notes"]:
+        logger.warning("%s: %s", theta, note)
+    with atomic(outputs["digest"]) as lines:
+        lines.write_text(checkpoint_digest(final))
+    write_tsv(exam.recall.history(), outputs["measured"], COLUMNS["history"])
+    record = provenance(theta=theta, source=source, **facts, **run.facts())
+    write_json(outputs["record"], record)
+
+
+def _refuse_adapter(source: Mapping[str, Any]) -> None:
+    folder = source.get("folder")
+    if folder and (Path(folder).expanduser() / "adapter_config.json").exists():
+        raise MemlocError(
+            "it is an adapter of peft, without its base model: merge them with merge_and_unload() "
+            "and save the whole with save_pretrained"
+        )
+
+
+def _one_file(folder: Path, model: PreTrainedModel) -> None:
+    """Have the weights in one file of safetensors, as every checkpoint has them."""
+    if (folder / WEIGHTS).exists():
+        return
+    for file in [f for end in ("*.bin", "*.safetensors", "*.index.json") for f in folder.glob(end)]:
+        file.unlink()
+    model.save_pretrained(folder, max_shard_size="100GB")

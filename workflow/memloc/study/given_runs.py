@@ -1,0 +1,132 @@
+"""The runs that a configuration gives, read and checked against the study.
+
+Planning imports this module: no torch, no pandas.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memloc.errors import MemlocError
+from memloc.study.admission import source_facts
+
+THETAS = ("theta_M2", "theta_M1", "theta_O", "theta_F")
+WHERE = "configuration: given:"
+Run = Mapping[str, Any]
+
+
+def plain_run(run: Run) -> Run:
+    """A run as the plan uses it: its seed, its list of what to train, and sources as mappings."""
+    sources = {name: run[name] for name in THETAS if name in run}
+    mapped = {n: {"folder": s} if isinstance(s, str) else dict(s) for n, s in sources.items()}
+    facts = dict(task=run["task"], model=run["model"], seed=run.get("seed", 1))
+    return facts | {"train_missing": sorted(run.get("train_missing", []))} | mapped
+
+
+def key_of(run: Run) -> tuple[str, str, int]:
+    """task, model and seed of a run."""
+    return run["task"], run["model"], run["seed"]
+
+
+def named(key: Sequence[Any]) -> str:
+    """How messages name a run, by its key."""
+    return f"{key[0]}/{key[1]}/seed{key[2]}"
+
+
+def check_runs(runs: Sequence[Run], study: Any) -> None:
+    """Raise MemlocError unless the runs given are those of the study, and can be studied."""
+    _check_names(runs, [key_of(run) for run in study.run_list()])
+    for run in runs:
+        where = f"{WHERE} {named(key_of(run))}"
+        _check_alike(run, runs[0], where)
+        for theta in (name for name in THETAS if name in run):
+            if "folder" in run[theta]:
+                _check_folder(run[theta]["folder"], f"{where}: {theta}")
+                _check_apart(run, theta, study.places.results)
+        if "theta_F" in run:
+            _check_one_frozen(run, runs)
+    _check_setting(study)
+
+
+def _check_names(runs: Sequence[Run], asked: Sequence[Sequence[Any]]) -> None:
+    """Raise MemlocError unless each run of the study is given once, and no other."""
+    keys = [key_of(run) for run in runs]
+    for key in keys:
+        if key not in asked:
+            raise MemlocError(
+                f"{WHERE} {named(key)} is none of the study's runs ({_some(asked)}): correct it, "
+                "or set tasks, models and model_seeds to what is given"
+            )
+        if keys.count(key) > 1:
+            raise MemlocError(f"{WHERE} {named(key)} is named twice: give runs seeds of their own")
+    for wanted in asked:
+        if wanted not in keys:
+            raise MemlocError(
+                f"{WHERE} {named(wanted)} is a run of the study and isn't given: name its "
+                "theta_M2, or set tasks, models and model_seeds to what is given (a study is given "
+                "all of its runs, or none)"
+            )
+
+
+def _some(keys: Sequence[Sequence[Any]]) -> str:
+    return ", ".join(map(named, keys[:3])) + (", …" if keys[3:] else "")
+
+
+def _check_alike(run: Run, first: Run, where: str) -> None:
+    """Raise MemlocError unless a run has the same checkpoints as the first one."""
+    for theta in run["train_missing"]:
+        if theta in run:
+            raise MemlocError(f"{where}: train_missing names {theta}, which is given: take it out")
+    ours, theirs = ([n for n in THETAS if n in one] + one["train_missing"] for one in (run, first))
+    if ours != theirs:
+        raise MemlocError(
+            f"{where} has {', '.join(ours)}, but {named(key_of(first))} has {', '.join(theirs)}: "
+            "give all runs of a study the same checkpoints and train_missing"
+        )
+
+
+def _check_folder(name: str, where: str) -> None:
+    """Raise MemlocError where a folder holds no model."""
+    folder = Path(name).expanduser()
+    if not (folder / "adapter_config.json").exists() and source_facts(folder) is None:
+        raise MemlocError(
+            f"{where}: {name} holds no config.json. Correct the path (relative ones "
+            "count from the working folder), or save the model there with save_pretrained"
+        )
+
+
+def _check_apart(run: Run, theta: str, results: str) -> None:
+    """Raise MemlocError for a folder among the run's results, which jobs replace."""
+    folder = Path(run[theta]["folder"]).expanduser().resolve()
+    if folder.is_relative_to(Path(results, run["task"], run["model"]).resolve()):
+        raise MemlocError(
+            f"{WHERE} {named(key_of(run))}: {theta}: {run[theta]['folder']} lies where the results "
+            "of this run go, and would be lost: move it elsewhere, or name another results_dir"
+        )
+
+
+def _check_one_frozen(run: Run, runs: Sequence[Run]) -> None:
+    """Raise MemlocError where seeds of one task and model name different theta_F."""
+    pair = key_of(run)[:2]
+    if any(key_of(one)[:2] == pair and one["theta_F"] != run["theta_F"] for one in runs):
+        raise MemlocError(
+            f"{WHERE} {named(key_of(run))}: theta_F is one for all seeds of a task and model: name "
+            "the same one in each"
+        )
+
+
+def _check_setting(study: Any) -> None:
+    """Raise MemlocError for what makes no sense beside given runs."""
+    for task in study.task_names:
+        if "noisy" not in study.task(task)["columns"]:
+            raise MemlocError(
+                f"{WHERE} nothing says which rows of task {task!r} the given model was trained on "
+                "with noisy labels: mark them in the data, and name that column as columns.noisy "
+                f"in {task}.yaml"
+            )
+    for key, value in (("training.keep_epochs", study.kept_epochs), ("data_seeds", study.anew)):
+        if value:
+            raise MemlocError(
+                f"configuration: {key} means nothing beside given runs, which are trained already, "
+                "on the task's own noise: leave it out"
+            )
