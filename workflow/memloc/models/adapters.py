@@ -10,7 +10,7 @@ peft is imported where it is needed: importing it takes seconds.
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError, listed
-from memloc.models.layers import find_layers, head_names, pooler_names
+from memloc.models.layers import find_layers, freeze_embeddings, head_names, pooler_names
 from memloc.seeds import derive
 from memloc.store.files import read_record, reading
 
@@ -57,6 +57,11 @@ class Lora:
     def dtype(self) -> torch.dtype:
         """The type of base weights."""
         return getattr(torch, self.base)
+
+
+def lora_of(settings: Mapping[str, Any]) -> Lora | None:
+    """The adapters that a rule's settings ask for; None: whole layers are trained."""
+    return Lora(**settings["lora"]) if settings.get("lora") else None
 
 
 def is_adapter(folder: str | Path) -> bool:
@@ -102,10 +107,17 @@ def add_adapter(
         modules_to_save=saved,
     )
     _inject(model, config)
-    with torch.random.fork_rng(devices=[]):
+    _draw(model, seed)
+
+
+def _draw(model: PreTrainedModel, seed: int) -> None:
+    """Draw every A anew, as peft does, and set every B to 0."""
+    device = model.device
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(derive(seed, "adapter"))
-        for module in _linears(model):
-            module.reset_lora_parameters(NAME, True)
+        for module in model.modules():
+            if hasattr(module, "reset_lora_parameters"):  # one of peft's linear layers
+                module.reset_lora_parameters(NAME, True)
 
 
 def _targets(model: PreTrainedModel, wanted: str | Sequence[str]) -> list[str]:
@@ -159,13 +171,12 @@ def _refuse_bare_layers(model: PreTrainedModel) -> None:
             )
 
 
-def _linears(model: nn.Module) -> list[Any]:
-    """peft's linear layers, in the order of the model."""
-    return [module for module in model.modules() if hasattr(module, "reset_lora_parameters")]
-
-
-def train_adapter(model: PreTrainedModel) -> None:
-    """Train the adapters, the head and a pooler of its own: all that an adapter's files hold."""
+def unfreeze_layers(model: PreTrainedModel) -> None:
+    """Train what fine-tuning trains: all but what comes before layer 1, or the adapters, the head
+    and a pooler that the base lacks, which are all that an adapter's files hold."""
+    if not is_adapted(model):
+        freeze_embeddings(model)
+        return
     held = trained_names(model)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in held)
@@ -354,13 +365,34 @@ def fill(model: PreTrainedModel, weights: dict[str, Tensor], folder: str | Path)
 
 
 def beside(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
-    """A copy of an adapted model with the adapter of another folder, which shares the base.
+    """An adapted model with the adapter of another folder: a copy that shares the base."""
+    other = _sharing_base(model)
+    fill(other, read_weights(folder), folder)
+    return other
 
-    Only what adapters hold is a copy: two models take the memory of one.
+
+def at_start(model: PreTrainedModel, seed: int) -> PreTrainedModel:
+    """theta_P with the adapter that a run of this seed starts from: a copy that shares the base.
+
+    The head is the model's own.
     """
+    other = _sharing_base(model)
+    _draw(other, seed)
+    return other
+
+
+def _sharing_base(model: PreTrainedModel) -> PreTrainedModel:
+    """A copy of an adapted model that has its own adapter and head alone: one base in memory."""
     held = trained_names(model)
     shared: list[Tensor] = [p for name, p in model.named_parameters() if name not in held]
     shared += list(model.buffers())
-    other = copy.deepcopy(model, memo={id(tensor): tensor for tensor in shared})
-    fill(other, read_weights(folder), folder)
-    return other
+    return copy.deepcopy(model, memo={id(tensor): tensor for tensor in shared})
+
+
+def is_like(model: PreTrainedModel, config: Any, base: tuple[Path, str]) -> bool:
+    """Whether a model has an adapter built as `config` says, over that base of that type."""
+    if not is_adapted(model) or getattr(model, "memloc_base", None) != base:
+        return False
+    ours, theirs = (dataclasses.asdict(each) for each in (config, model.peft_config[NAME]))
+    said = {"modules_to_save", "inference_mode", "base_model_name_or_path", "peft_version"}
+    return all(ours[key] == theirs[key] for key in ours.keys() - said)

@@ -82,6 +82,7 @@ def load_with_notes(
     refuse_further_layers(prepared, report["unexpected_keys"])
     if lora:
         adapters.add_adapter(prepared, lora, seed, new_pooler)
+        prepared.memloc_base = (Path(folder).resolve(), lora.base)
     return prepared, [NEW_POOLER] if new_pooler else []
 
 
@@ -132,8 +133,8 @@ def _load_adapted(
 ) -> PreTrainedModel:
     place, dtype = base_of(folder, base)
     config = adapters.read_config(folder)
-    origin = (config, place.resolve(), dtype)
-    if beside is not None and getattr(beside, "memloc_origin", None) == origin:
+    origin = (place.resolve(), dtype)
+    if beside is not None and adapters.is_like(beside, config, origin):
         return adapters.beside(beside, folder)
     described = folder if (Path(folder) / "config.json").is_file() else place
     model, report = AutoModelForSequenceClassification.from_pretrained(
@@ -152,8 +153,25 @@ def _load_adapted(
     adapters.keep_float(model, brought)
     prepared = _prepare(model, folder)
     adapters.put_adapter(prepared, config, folder)
-    prepared.memloc_origin = origin
+    prepared.memloc_base = origin
     return prepared
+
+
+def load_other(folder: str | Path, model: PreTrainedModel) -> PreTrainedModel:
+    """Another checkpoint, on a model's device, in shared memory where both have one base."""
+    return on_device(load_finetuned(folder, beside=model), model.device)
+
+
+def load_start(
+    model: PreTrainedModel, folder: str | Path, class_names: Sequence[str], seed: int
+) -> PreTrainedModel:
+    """theta_P as the run that made `model` started from it, on the model's device.
+
+    Of an adapted model, the same base with a fresh adapter, in shared memory; else `folder`.
+    """
+    if adapters.is_adapted(model):
+        return adapters.at_start(model, seed)
+    return on_device(load_pretrained(folder, class_names, seed), model.device)
 
 
 def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedModel:

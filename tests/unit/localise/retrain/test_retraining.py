@@ -60,7 +60,7 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt_neox"])
+@pytest.mark.parametrize("family", ["bert", "gpt_neox", "adapted llama"])
 def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
     recipe, windows = changed(epochs=3), all_windows(N_LAYERS)
     ended = {}

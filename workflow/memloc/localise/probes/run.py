@@ -15,7 +15,7 @@ from memloc.localise.probes.probing import Place, Probing, Targets, probe_target
 from memloc.localise.probes.weights import COLUMNS, THETA_F, THETA_M2, probe_weights
 from memloc.models.last_state import BEFORE
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned, on_device
+from memloc.models.load import check_compatible, load_finetuned, load_other, on_device
 from memloc.models.pooled_states import pooled_states, room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
@@ -76,9 +76,10 @@ def run(
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
     original = original_labels(inputs["data"], train.index, reading.class_names)
     targets = probe_targets(train, original, len(reading.class_names))
+    model = load_finetuned(inputs["theta_M2"])
     frame = probe_layers(
-        load_finetuned(inputs["theta_M2"]),
-        load_finetuned(inputs["theta_F"]),
+        model,
+        load_other(inputs["theta_F"], model),
         train,
         targets,
         pad_id,
