@@ -5,7 +5,14 @@ def checkpoints(localising):
     """Input functions of a rule: its checkpoints, and the digests that it depends on."""
     found = {name: ancient(theta(name)) for name in localising.reads}
     found |= {f"{name}_digest": theta(name, ".sha256") for name in localising.reads}
+    found["base"] = ancient(base_of_adapters)
     return found | ({"data": PLACES.data} if localising.data else {})
+
+
+def base_of_adapters(wildcards):
+    """Input function: theta_P, where checkpoints are adapters of it; nothing where they are whole."""
+    place = PLACES.pretrained().format(model=wildcards.model)
+    return [place] if PARAMS.lora(wildcards.model) else []
 
 
 def settings_of(localising):

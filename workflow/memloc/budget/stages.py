@@ -19,6 +19,7 @@ from memloc.budget.space import (
     state_bytes,
     training_memory,
     training_state,
+    whole_models,
     window_memory,
     window_state,
 )
@@ -75,7 +76,7 @@ STAGES: dict[str, Stage] = {
     "retrieve_task": Stage(constant(20), bytes_of=data_bytes, megabytes=lambda facts: 2000),
     "perturb_task": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
     "task_table": Stage(task_table, megabytes=lambda facts: 3000),
-    "retrieve_model": Stage(model_retrieval, bytes_of=model_bytes, megabytes=models_memory(2)),
+    "retrieve_model": Stage(model_retrieval, bytes_of=model_bytes, megabytes=whole_models(2)),
     "fetch": Stage(constant(SCRIPT)),
     "train_original": Stage(training, scratch=training_state, **RUN),
     "train_perturbed": Stage(training, scratch=training_state, **RUN),

@@ -188,6 +188,7 @@ def trained_names(model: PreTrainedModel) -> set[str]:
     return {
         name
         for name, _ in model.named_parameters()
+        if ".original_module." not in name  # what peft's wrapper keeps of the base's head
         if _is_adapters(name) or any(name.startswith(f"{module}.") for module in kept)
     }
 
@@ -207,7 +208,7 @@ def merged_weights(layer: nn.Module) -> Iterator[tuple[str, Tensor]]:
             parameter.double(),
             modules[name.rpartition(".")[0].removesuffix(".base_layer")],
         )
-        if name.endswith(".base_layer.weight"):
+        if name.endswith(".base_layer.weight") and not owner.merged:
             product = owner.lora_B[NAME].weight.double() @ owner.lora_A[NAME].weight.double()
             product = product.T if owner.fan_in_fan_out else product
             weight = weight + owner.scaling[NAME] * product
@@ -266,25 +267,27 @@ def read_config(folder: str | Path) -> Any:
 
     path = Path(folder) / CONFIG
     raw = read_record(path, BRING) or {}
-    kind = raw.get("peft_type")
-    if kind != "LORA":
-        raise MemlocError(f"{path}: an adapter of the kind {kind}; memloc uses LORA, so {MERGE}")
     with reading(path, BRING):
         known = {field.name for field in dataclasses.fields(LoraConfig)}
         config = LoraConfig(**{key: value for key, value in raw.items() if key in known})
-        usual = LoraConfig()
-    odd = sorted(
-        key
-        for key, value in raw.items()
-        if key not in UNDERSTOOD and value not in (None, False, [], {})
-        if value != getattr(usual, key, None)
-    )
-    if odd:
-        raise MemlocError(
-            f"{path}: {odd[0]} = {raw[odd[0]]!r} isn't plain LoRA, whose product alone memloc "
-            f"knows to take out of a layer; {MERGE}"
-        )
+    refuse_odd(raw, path)
     return config
+
+
+def refuse_odd(raw: Mapping[str, Any], where: object) -> None:
+    """Raise MemlocError where peft's configuration of an adapter is that of anything but LoRA."""
+    from peft import LoraConfig
+
+    kind, usual = str(raw.get("peft_type")).rpartition(".")[2], LoraConfig()
+    if kind != "LORA":
+        raise MemlocError(f"{where}: an adapter of the kind {kind}; memloc uses LORA, so {MERGE}")
+    for key, value in sorted(raw.items()):
+        said = value not in (None, False, [], {}) and value != getattr(usual, key, None)
+        if said and key not in UNDERSTOOD:
+            raise MemlocError(
+                f"{where}: {key} = {value!r} isn't plain LoRA, whose product alone memloc knows "
+                f"to take out of a layer; {MERGE}"
+            )
 
 
 def read_weights(folder: str | Path) -> dict[str, Tensor]:
