@@ -21,8 +21,9 @@ CHECKPOINTING = ("gradient_checkpointing", "_gradient_checkpointing_func")
 def as_models(given: Mapping[str, PreTrainedModel | Weights]) -> dict[str, PreTrainedModel]:
     """The models by name; state dicts take the architecture of the first model among them.
 
-    A PeftModel is the model inside it, with the adapter in its layers. Raises MemlocError where none of them is a model, for other objects, for state dicts that don't
-    fit, and for weights that aren't float32 or lie on several devices.
+    A PeftModel is the model inside it, with the adapter in its layers. Raises MemlocError where
+    none of them is a model, for other objects, for state dicts that don't fit, and for weights that
+    aren't float32 (a base under an adapter may be bfloat16) or lie on several devices.
     """
     unwrapped = [getattr(model, "get_base_model", lambda m=model: m)() for model in given.values()]
     whole = [model for model in unwrapped if isinstance(model, PreTrainedModel)]
