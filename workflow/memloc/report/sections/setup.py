@@ -88,6 +88,8 @@ def build(content: Content) -> Section:
         f"{training.get('epochs')} epochs, learning rate {training.get('learning_rate')}, "
         f"batch size {training.get('batch_size')}"
     )
+    if lora := training.get("lora"):
+        tuning += f"; adapters of rank {lora.get('r')} in the place of whole layers"
     rows = "all" if data.get("max_train") is None else f"at most {data['max_train']} per task"
     facts = [
         ("Tasks", ", ".join(map(content.task_label, content.tasks))),
