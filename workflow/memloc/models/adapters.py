@@ -10,6 +10,7 @@ peft is imported where it is needed: importing it takes seconds.
 
 import copy
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -110,14 +111,16 @@ def add_adapter(
     _draw(model, seed)
 
 
+@torch.no_grad()
 def _draw(model: PreTrainedModel, seed: int) -> None:
-    """Draw every A anew, as peft does, and set every B to 0."""
-    device = model.device
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    """Draw every A anew, as peft does and on any device the same, and set every B to 0."""
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "adapter"))
         for module in model.modules():
             if hasattr(module, "reset_lora_parameters"):  # one of peft's linear layers
-                module.reset_lora_parameters(NAME, True)
+                first: Any = module.lora_A[NAME].weight
+                first.copy_(nn.init.kaiming_uniform_(torch.empty(first.shape), a=math.sqrt(5)))
+                module.lora_B[NAME].weight.zero_()
 
 
 def _targets(model: PreTrainedModel, wanted: str | Sequence[str]) -> list[str]:

@@ -71,7 +71,7 @@ def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
         return predictions(run, data)
 
     monkeypatch.setattr(GroupRun, "predictions", note)
-    monkeypatch.setattr(Retraining, "_budget", lambda job: 8 * job._cost().of((1, 2)))
+    monkeypatch.setattr(Retraining, "_budget", lambda job: 4 * job._cost().of((1, 2)))
     where = "whole"
     expected = retraining(tmp_path / "whole", family, recipe).run(windows)
     where = "killed"
