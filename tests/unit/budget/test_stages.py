@@ -123,8 +123,8 @@ def test_a_decoder_of_billions_is_planned_by_its_adapters(billions):
     assert adapters.adapter_parameters(model, adapters.lora_of(settings)) == pytest.approx(
         adapter, rel=0.1
     )
-    trained = run("train_perturbed", model="llama", outputs=(("final", False),))
-    retrained = run("retrain", model="llama")
+    trained = run("train_perturbed", model="llama", gpus=1, outputs=(("final", False),))
+    retrained = run("retrain", model="llama", gpus=1)
     retrained.wildcards["windows"] = "all"
     budget = make_budget([trained, retrained], CostModel(billions), [1])
     said = budget_text.budget_text(budget, billions.config)
