@@ -12,7 +12,7 @@ run = getattr(import_module(f"memloc.{module}"), function)
 with job(snakemake):
     # Digests are inputs only so that changed weights re-run the rule.
     inputs = {k: v for k, v in snakemake.input.items() if not k.endswith("_digest")}
-    if base := inputs.pop("base", None):
+    for base in inputs.pop("base", []):  # of adapters
         remember_base(base)
     batch_tokens = snakemake.params.get("batch_tokens")
     run(
