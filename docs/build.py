@@ -21,7 +21,8 @@ import memloc  # noqa: E402
 
 HEAD = """# The library in a notebook
 
-Made from the docstrings by `make docs`. [bert.ipynb](bert.ipynb) shows these functions at work.
+Made from the docstrings by `make docs`. [bert.ipynb](bert.ipynb) shows these functions at work,
+and [decoder.ipynb](decoder.ipynb) on a decoder with an adapter.
 
 ```python
 import memloc

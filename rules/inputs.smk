@@ -6,7 +6,14 @@ def checkpoints(localising):
     read = _STUDY.given.reads(localising)
     found = {name: ancient(theta(other)) for name, other in read.items()}
     found |= {f"{name}_digest": theta(other, ".sha256") for name, other in read.items()}
+    found["base"] = ancient(base_of_adapters)
     return found | ({"data": PLACES.data} if localising.data else {})
+
+
+def base_of_adapters(wildcards):
+    """Input function: theta_P, where checkpoints are adapters of it; nothing where they are whole."""
+    place = PLACES.pretrained().format(model=wildcards.model)
+    return [place] if PARAMS.lora(wildcards.model) else []
 
 
 def settings_of(localising):

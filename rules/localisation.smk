@@ -105,6 +105,7 @@ rule swap_no_noise:
         theta_O_digest=PLACES.run("original/final.sha256"),
         other=ancient(other_seed("original/final")),
         other_digest=other_seed("original/final.sha256"),
+        base=ancient(base_of_adapters),
     output:
         table=PLACES.run("no_noise.tsv"),
     log:

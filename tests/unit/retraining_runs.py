@@ -6,6 +6,7 @@ import math
 import torch
 from torch import nn
 
+from adapted import adapted_pair
 from memloc.data.tokens import Examples, collate
 from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining, split_clean
@@ -13,6 +14,7 @@ from memloc.localise.retrain.variants import (
     SharedModel,
     tail_names,
 )
+from memloc.models.adapters import at_start, own_parameters
 from memloc.models.layers import find_layers
 from memloc.seeds import derive
 from swap_examples import measured
@@ -46,6 +48,10 @@ def examples(rows=20, seed=3):
 
 
 def models(family):
+    """theta_M2 and theta_P; of "adapted NAME", theta_M2 with an adapter, and with a fresh one."""
+    if family.startswith("adapted "):
+        memorised, _ = adapted_pair(family.removeprefix("adapted "))
+        return memorised, at_start(memorised, SEED)
     return tiny_model(family, seed=1), tiny_model(family, seed=2)
 
 
@@ -83,7 +89,7 @@ def plain_window(family, window, recipe=RECIPE):
     trained = []
     for number in range(window[0] - 1, window[1]):
         layers[number].load_state_dict(theirs[number].state_dict())
-        trained += list(layers[number].parameters())
+        trained += own_parameters(layers[number]).values()
     if recipe.train_head:
         named = dict(model.named_parameters())
         trained += [named[name] for name in tail_names(model)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import offline  # noqa: F401
 from jobs import run, untracked
 from memloc.data.examples import Reading
+from memloc.models.adapters import lora_of
 from memloc.training.finetune import RunFiles, fine_tune
 from memloc.training.loop import Computing, Recipe
 
@@ -35,4 +36,5 @@ with run(snakemake) as is_done:
             reading=Reading(**chosen["reading"]),
             computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
             code=snakemake.params.code,
+            lora=lora_of(chosen),
         )

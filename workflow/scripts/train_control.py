@@ -6,6 +6,7 @@ import offline  # noqa: F401
 from jobs import run, untracked
 from memloc.control.train import Setting, train_control
 from memloc.data.examples import Reading
+from memloc.models.adapters import lora_of
 from memloc.training.finetune import RunFiles
 from memloc.training.loop import Computing, Recipe
 
@@ -28,4 +29,5 @@ with run(snakemake) as is_done:
             auxiliary_reading=Reading(**chosen["auxiliary_reading"]),
             computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
             code=snakemake.params.code,
+            lora=lora_of(chosen),
         )

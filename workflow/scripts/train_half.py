@@ -6,6 +6,7 @@ import offline  # noqa: F401
 from jobs import run, untracked
 from memloc.data.examples import Reading
 from memloc.generalise.train import Half, train_half
+from memloc.models.adapters import lora_of
 from memloc.training.loop import Computing, Recipe
 
 with run(snakemake) as is_done:
@@ -22,8 +23,9 @@ with run(snakemake) as is_done:
             ),
             labels=params.labels,
             seed=params.seed,
-            recipe=Recipe(**params.recipe),
+            recipe=Recipe(**{k: v for k, v in params.recipe.items() if k != "lora"}),
             reading=Reading(**params.reading),
             computing=Computing(params.precision, untracked(snakemake, "evaluation_batch_size")),
             code=params.code,
+            lora=lora_of(params.recipe),
         )

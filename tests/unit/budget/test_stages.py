@@ -11,7 +11,7 @@ import yaml
 from pandas import DataFrame
 
 from demo_record import later_half, read_record
-from memloc.budget import rates, stages, work
+from memloc.budget import adapters, rates, space, stages, work
 from memloc.budget import text as budget_text
 from memloc.budget.budget import COLUMNS, make_budget, refusal, table
 from memloc.budget.finished import compare, finished_jobs
@@ -86,6 +86,66 @@ def test_a_model_folder_is_read(config, tasks, tmp_path):
     sizes = Sizes({**config, "model_sources": source}, tasks, "results", "resources")
     assert sizes.model("mine").layer_parameters == layer_size(32)
     assert sizes.model("package").basis == "assumed"
+
+
+LLAMA = {  # Llama-3.1-8B's
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "hidden_act": "silu",
+    "vocab_size": 128256,
+}
+
+
+@pytest.fixture
+def billions(config, tasks, tmp_path):
+    """Sizes of a decoder of 8 billion parameters, of which there is a config.json alone."""
+    folder = tmp_path / "llama"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA))
+    lora = {"r": 8, "base": "bfloat16"}
+    sources = {"llama": {"folder": str(folder), "training": {"lora": lora, "epochs": 10}}}
+    changed = {**config, "models": ["llama"], "model_sources": sources, "tasks": ["trec"]}
+    return Sizes(changed, tasks, tmp_path / "results", tmp_path / "resources")
+
+
+def test_a_decoder_of_billions_is_planned_by_its_adapters(billions):
+    """By hand: layers of 218 million parameters, adapters of r (inputs + outputs) per map."""
+    model = billions.model("llama")
+    maps = [(4096, 4096)] * 2 + [(4096, 1024)] * 2 + [(4096, 14336)] * 3
+    assert model.layer_parameters == pytest.approx(sum(n * m for n, m in maps), rel=0.01)
+    assert model.parameters == pytest.approx(7.5e9, rel=0.01)
+    adapter = 8 * sum(n + m for n, m in maps)
+    settings = billions.settings("llama")
+    assert adapters.adapter_parameters(model, adapters.lora_of(settings)) == pytest.approx(
+        adapter, rel=0.1
+    )
+    trained = run("train_perturbed", model="llama", gpus=1, outputs=(("final", False),))
+    retrained = run("retrain", model="llama", gpus=1)
+    retrained.wildcards["windows"] = "all"
+    budget = make_budget([trained, retrained], CostModel(billions), [1])
+    said = budget_text.budget_text(budget, billions.config)
+    assert "llama: 15.0 GB for the base" in said and "all 528 windows' adapters" in said
+    windows = 16 * 32 * 33 * 34 / 6 * adapter  # bytes, of windows of 1 to 32 layers
+    facts = work.Facts(retrained.wildcards, billions)
+    assert space.device_bytes(facts)["windows"] == pytest.approx(windows, rel=0.1)
+    assert 0 < budget.gpu_hours < float("inf")
+    assert space.model_bytes(facts, "final") < 0.01 * space.model_bytes(facts, "llama")
+    assert space.window_memory(facts) < 100e3  # MB of the host
+
+
+def test_a_step_by_adapters_costs_two_thirds_of_a_whole_one(billions):
+    whole = {**billions.config["model_sources"]["llama"], "training": {"epochs": 10}}
+    other = {**billions.config, "model_sources": {"llama": whole}}
+    wildcards = {"task": "trec", "model": "llama"}
+    plain = work.Facts(wildcards, Sizes(other, billions.tasks, "results", "resources"))
+    facts = work.Facts(wildcards, billions)
+    assert plain.backward == 2
+    assert (1 + facts.backward) / (1 + plain.backward) == pytest.approx(2 / 3, abs=0.01)
+    assert space.training_state(facts) < 0.01 * space.training_state(plain)
 
 
 def test_rows_come_from_the_best_record(sizes):

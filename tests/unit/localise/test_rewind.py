@@ -19,7 +19,7 @@ def test_rewound_windows_equal_plain_models(family, point, tmp_path):
     model, earlier = pair(family)
     # theta_P is saved without a head, as pre-trained models are.
     (earlier.base_model if point == "pretrained" else earlier).save_pretrained(tmp_path)
-    donor = load_point(tmp_path, point, READING, seed=3)
+    donor = load_point(model, tmp_path, point, READING, seed=3)
     inputs = batch(model)
     sweep = Rewinder(model, donor).sweep(inputs)
     assert sorted(sweep) == all_windows(N_LAYERS)

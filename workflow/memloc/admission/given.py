@@ -10,7 +10,8 @@ from transformers import PreTrainedModel
 from memloc.admission.checkpoint import Exam
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
-from memloc.models.load import FINETUNED, WEIGHTS, checkpoint_digest
+from memloc.models.digests import WEIGHTS, checkpoint_digest
+from memloc.models.load import FINETUNED
 from memloc.models.retrieve import bring
 from memloc.models.run_record import RunRecord
 from memloc.store.files import atomic, write_json

@@ -8,10 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memloc.budget.adapters import lora_of
 from memloc.budget.model import CostModel, Job
 from memloc.budget.rates import Factor, is_cpu
 from memloc.budget.schedule import Item, longest_chain, peak_bytes, schedules
+from memloc.budget.sizes import Sizes
+from memloc.budget.space import device_bytes
 from memloc.budget.stages import STAGES, on_device, stage_of
+from memloc.budget.words import in_bytes
+from memloc.budget.work import Facts
 
 COLUMNS = [
     *("kind", "stage", "model", "jobs", "hours", "gpu_hours", "gpu_hours_low"),
@@ -151,9 +156,25 @@ def _notes(jobs: Sequence[Job], model: CostModel) -> list[str]:
     for title, bases in (("rows", rows), ("tokens", tokens)):
         if bases:
             notes.append(f"{title}: {_tally(bases)}")
+    notes += [_memory(name, model.sizes) for name in sorted(names) if _adapted(name, model)]
     if sizes:
         notes.append(f"model sizes: {_tally({n: s.basis for n, s in sizes.items()})}")
     return notes
+
+
+def _adapted(name: str, model: CostModel) -> bool:
+    return lora_of(model.sizes.settings(name)) is not None
+
+
+def _memory(name: str, sizes: Sizes) -> str:
+    """What the device must hold, of a model with adapters: a base, and the windows' adapters."""
+    held = device_bytes(Facts({"model": name}, sizes))
+    layers = sizes.model(name).layers
+    return (
+        f"device memory: {name}: {in_bytes(held['base'])} for the base, and "
+        f"{in_bytes(held['windows'])} where all {layers * (layers + 1) // 2} windows' adapters "
+        "retrain side by side; activations come on top"
+    )
 
 
 def _tally(bases: Mapping[Any, str]) -> str:

@@ -261,8 +261,8 @@ def _from_folder(source: Mapping[str, Any]) -> ModelSize | None:
     width = _first(facts, "hidden_size", "n_embd", "d_model", "dim")
     if layers is None or width is None:
         return None
-    inner = _first(facts, "intermediate_size", "ffn_dim", "n_inner", "hidden_dim")
-    return _built(layers, width, facts.get("vocab_size", 30_000), COUNTED, inner)
+    vocabulary, layer = facts.get("vocab_size", 30_000), _layer_of(facts, width)
+    return _whole(layers, width, vocabulary, COUNTED, layer)
 
 
 def _from_name(source: Mapping[str, Any]) -> ModelSize:
@@ -274,11 +274,25 @@ def _from_name(source: Mapping[str, Any]) -> ModelSize:
     return _built(source.get("layers", layers), width, vocabulary, basis=ASSUMED)
 
 
-def _built(
-    layers: int, width: int, vocabulary: int, basis: str, inner: int | None = None
-) -> ModelSize:
-    layer = layer_size(width, inner)
+def _built(layers: int, width: int, vocabulary: int, basis: str) -> ModelSize:
+    return _whole(layers, width, vocabulary, basis, layer_size(width))
+
+
+def _whole(layers: int, width: int, vocabulary: int, basis: str, layer: float) -> ModelSize:
     return ModelSize(layers, width, layer, layers * layer + (vocabulary + 1024) * width, basis)
+
+
+def _layer_of(facts: Mapping[str, Any], width: int) -> float:
+    """Parameters of a layer as a config.json describes it: fewer heads of keys and values, and a
+    third dense layer that gates (SwiGLU), are what newer decoders have."""
+    inner = _first(facts, "intermediate_size", "ffn_dim", "n_inner", "hidden_dim")
+    heads, grouped = facts.get("num_attention_heads"), facts.get("num_key_value_heads")
+    layer = layer_size(width, inner)
+    if heads and grouped:
+        layer -= 2 * width * width * (1 - grouped / heads)
+    if facts.get("hidden_act") == "silu":
+        layer += width * (inner or 4 * width)
+    return layer
 
 
 def _first(facts: Mapping[str, Any], *names: str) -> Any:

@@ -5,7 +5,15 @@ Planning imports this: no torch, no pandas.
 
 from collections.abc import Callable
 
-from memloc.budget.work import MIXTURES, SMALL, Facts, checkpoint, window_layers
+from memloc.budget.adapters import base_bytes, lora_of, trained_parameters
+from memloc.budget.work import (
+    MIXTURES,
+    SMALL,
+    Facts,
+    checkpoint,
+    trained_checkpoint,
+    window_layers,
+)
 from memloc.windows import parse_windows
 
 HOST_MB = 3000  # of a process with torch and a device's libraries
@@ -16,8 +24,14 @@ CHECKPOINTS = ("final", "memorised")
 
 def model_bytes(facts: Facts, name: str) -> float:
     """Of a retrieved or trained model's folder; other outputs are small."""
-    folder = name in CHECKPOINTS or name == facts.wildcards["model"]
-    return checkpoint(facts) if folder else SMALL
+    if name in CHECKPOINTS:
+        return trained_checkpoint(facts)
+    return checkpoint(facts) if name == facts.wildcards["model"] else SMALL
+
+
+def trained_stack(facts: Facts) -> float:
+    """Parameters of all layers that fine-tuning trains."""
+    return facts.model.layers * trained_parameters(facts.model, facts.settings)
 
 
 def taken_bytes(facts: Facts, name: str) -> float:
@@ -40,7 +54,7 @@ def example_bytes(facts: Facts, name: str) -> float:
 
 def half_state(facts: Facts) -> float:
     """Weights and moments of the epoch saved and the one before; there is no theta_M1."""
-    return 24 * facts.model.stack_parameters
+    return 24 * trained_stack(facts)
 
 
 def half_bytes(facts: Facts, name: str) -> float:
@@ -52,7 +66,7 @@ def half_bytes(facts: Facts, name: str) -> float:
 def training_state(facts: Facts) -> float:
     """Weights and moments of the epoch saved and the one before, theta_M1, epochs kept."""
     kept = len(facts.settings["training"]["keep_epochs"])
-    return (28 + 4 * kept) * facts.model.stack_parameters
+    return (28 + 4 * kept) * trained_stack(facts)
 
 
 def head_state(facts: Facts) -> float:
@@ -64,7 +78,7 @@ def training_memory(facts: Facts) -> float:
     """Host MB: weights, gradients and moments, as if all of it stayed on the host."""
     model = facts.model
     length = facts.task.padded(facts.settings["training"]["batch_size"])
-    state = 4 * model.parameters + 12 * model.stack_parameters
+    state = base_bytes(model, facts.settings) + 12 * trained_stack(facts)
     # some 40 numbers of the layer's width per token are kept for the backward pass
     rows = facts.settings["training"]["batch_size"]
     kept = 4 * 40 * rows * length * model.width * model.layers
@@ -75,7 +89,7 @@ def window_parameters(facts: Facts) -> float:
     """Parameters that a job's windows own, as many as are trained at once."""
     windows = parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
     opened = window_layers(windows, facts.model.layers)[1]
-    return min(LARGEST_GROUP, opened * facts.model.layer_parameters)
+    return min(LARGEST_GROUP, opened * trained_parameters(facts.model, facts.settings))
 
 
 def window_state(facts: Facts) -> float:
@@ -85,7 +99,8 @@ def window_state(facts: Facts) -> float:
 
 def window_memory(facts: Facts) -> float:
     """Host MB: moments pass through it when they are saved. On a CPU, fewer windows at once."""
-    return HOST_MB + 1.2 * 8 * window_parameters(facts) / 1e6
+    base = base_bytes(facts.model, facts.settings) if lora_of(facts.settings) else 0
+    return HOST_MB + 1.2 * (8 * window_parameters(facts) + base) / 1e6
 
 
 def state_bytes(facts: Facts) -> float:
@@ -99,5 +114,25 @@ def mixture_bytes(facts: Facts) -> float:
 
 
 def models_memory(count: int) -> Callable[[Facts], float]:
-    """Host MB of a job that holds `count` models and no gradients."""
+    """Host MB of a job that holds `count` models and no gradients; of adapters, one base."""
+
+    def megabytes(facts: Facts) -> float:
+        held = count * trained_checkpoint(facts)
+        held += base_bytes(facts.model, facts.settings) if lora_of(facts.settings) else 0
+        return HOST_MB + 1.3 * held / 1e6 + 1000
+
+    return megabytes
+
+
+def whole_models(count: int) -> Callable[[Facts], float]:
+    """Host MB of a job that holds `count` models as they were retrieved."""
     return lambda facts: HOST_MB + 1.3 * count * checkpoint(facts) / 1e6 + 1000
+
+
+def device_bytes(facts: Facts) -> dict[str, float]:
+    """What retraining all windows side by side takes of a device's memory: the base, and 16 bytes
+    for each parameter that windows own. Activations come on top; windows that don't fit at once
+    train in groups."""
+    opened = window_layers(parse_windows("all", facts.model.layers), facts.model.layers)[1]
+    own = opened * trained_parameters(facts.model, facts.settings)
+    return {"base": base_bytes(facts.model, facts.settings), "windows": 16 * own}

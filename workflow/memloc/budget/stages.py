@@ -20,6 +20,7 @@ from memloc.budget.space import (
     taken_bytes,
     training_memory,
     training_state,
+    whole_models,
     window_memory,
     window_state,
 )
@@ -79,8 +80,8 @@ STAGES: dict[str, Stage] = {
     "perturb_task": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
     "split_unmarked": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
     "task_table": Stage(task_table, megabytes=lambda facts: 3000),
-    "retrieve_model": Stage(model_retrieval, bytes_of=model_bytes, megabytes=models_memory(2)),
-    "take_in": Stage(taking_in, bytes_of=taken_bytes, megabytes=models_memory(3)),
+    "retrieve_model": Stage(model_retrieval, bytes_of=model_bytes, megabytes=whole_models(2)),
+    "take_in": Stage(taking_in, bytes_of=taken_bytes, megabytes=whole_models(3)),
     "summarise_given": Stage(constant(SCRIPT + 1)),
     "fetch": Stage(constant(SCRIPT)),
     "train_original": Stage(training, scratch=training_state, **RUN),

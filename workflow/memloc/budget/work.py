@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memloc.budget.adapters import backward, lora_of, trained_parameters
 from memloc.budget.rates import Rate
 from memloc.budget.sizes import ModelSize, Sizes, TaskSize
 from memloc.study.control import pair_of
@@ -75,6 +76,11 @@ class Facts:
         control = {**found["control"], "training": self.recipe}
         return {**found, **own, "control": control}
 
+    @property
+    def backward(self) -> float:
+        """What a backward pass costs, in forward passes."""
+        return backward(self.model, self.settings)
+
 
 # --- passes through a model ----------------------------------------------------------------
 
@@ -118,8 +124,9 @@ def swapped_layers(layers: int) -> int:
 # --- stages ----------------------------------------------------------------------------------
 
 
-def training(facts: Facts, backward: int = 2) -> Work:
+def training(facts: Facts, backward: float | None = None) -> Work:
     """Fine-tuning with an evaluation on training and validation rows after every epoch."""
+    backward = facts.backward if backward is None else backward
     recipe, task = facts.settings["training"], facts.task
     step = passes(facts, task.train, recipe["batch_size"], facts.model.layers, mixed=True)
     epoch = step * (1 + backward) + prediction(facts, task.train + task.validation)
@@ -133,9 +140,9 @@ def control_training(facts: Facts) -> Work:
     other = Facts({**facts.wildcards, "task": control["auxiliary"]}, facts.sizes)
     layers, pair = facts.model.layers, facts.wildcards.get("pair")
     # gradients pass through all layers from the pair upwards, and its weights have some too
-    backward = layers - pair_of(pair)[0] + 3 if pair else 0
+    backward = layers - pair_of(pair)[0] + 1 + 2 * (facts.backward - 1) if pair else 0
     epoch = Work()
-    for part, passed in ((facts, layers + backward), (other, 3 * layers)):
+    for part, passed in ((facts, layers + backward), (other, (1 + facts.backward) * layers)):
         epoch += passes(part, part.task.train, recipe["batch_size"], passed, mixed=True)
     epoch += prediction(facts, facts.task.train + facts.task.validation)
     epoch += prediction(other, other.task.validation)
@@ -151,7 +158,11 @@ def half_training(facts: Facts) -> Work:
     """Fine-tuning on half of the training rows, then one prediction of all of them."""
     recipe, task = facts.settings["generalisation"], facts.task
     step = passes(facts, task.train / 2, recipe["batch_size"], facts.model.layers, mixed=True)
-    return step * 3 * recipe["epochs"] + prediction(facts, task.train) + Work(seconds=START)
+    return (
+        step * (1 + facts.backward) * recipe["epochs"]
+        + prediction(facts, task.train)
+        + Work(seconds=START)
+    )
 
 
 def losses(facts: Facts) -> Work:
@@ -195,7 +206,7 @@ def retraining(facts: Facts) -> Work:
     windows = parse_windows(facts.wildcards.get("windows", "all"), model.layers)
     prefix, opened, closed = window_layers(windows, model.layers)
     rows = max(1, task.train - 2 * task.noisy)
-    layers = prefix + 3 * opened + 2 * closed
+    layers = prefix + (1 + facts.backward) * opened + 2 * closed
     epoch = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
     calls = epoch.calls * 6 * model.layers / layers  # windows share their calls
     measured = prediction(facts, 2 * task.noisy + task.validation)
@@ -206,9 +217,8 @@ def retraining(facts: Facts) -> Work:
 def gradients(facts: Facts) -> Work:
     """Noisy and as many clean examples, forward and backward, through theta_M1 and theta_F."""
     batch = sweep_batch(facts, "gradients")
-    return passes(facts, 2 * facts.task.noisy, batch, 3 * 2 * facts.model.layers) + Work(
-        seconds=2 * START
-    )
+    passed = (1 + facts.backward) * 2 * facts.model.layers
+    return passes(facts, 2 * facts.task.noisy, batch, passed) + Work(seconds=2 * START)
 
 
 def probing(facts: Facts) -> Work:
@@ -238,6 +248,14 @@ def centroids(facts: Facts) -> Work:
 def checkpoint(facts: Facts) -> float:
     """Bytes of a model on disk, float32."""
     return 4 * facts.model.parameters + 4e6
+
+
+def trained_checkpoint(facts: Facts) -> float:
+    """Bytes of what fine-tuning leaves: a model, or an adapter alone with its head."""
+    if not lora_of(facts.settings):
+        return checkpoint(facts)
+    adapter = facts.model.layers * trained_parameters(facts.model, facts.settings)
+    return 4 * (adapter + facts.model.width * facts.task.classes) + 4e6
 
 
 def weight_change(facts: Facts) -> Work:

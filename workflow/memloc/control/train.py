@@ -8,6 +8,7 @@ from pathlib import Path
 from memloc.control.two_tasks import HISTORY, Auxiliary, TwoTasks, attach_head, training_accuracy
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
+from memloc.models.adapters import Lora
 from memloc.models.load import load_pretrained, on_device
 from memloc.models.run_record import RunRecord
 from memloc.seeds import derive
@@ -107,6 +108,7 @@ def train_control(
     auxiliary_reading: Reading,
     computing: Computing,
     code: str,
+    lora: Lora | None = None,
 ) -> None:
     """Train one model of the control setup and write its checkpoints and history.
 
@@ -121,14 +123,15 @@ def train_control(
     identity = identity_of(data, pretrained, labels, reading, code) | {
         "auxiliary_data": sha256(auxiliary_data),
         "auxiliary_reading": asdict(auxiliary_reading),
+        **({"lora": asdict(lora)} if lora else {}),
     }
 
     def start(chosen: Recipe) -> TwoTasks:
-        model = load_pretrained(pretrained, reading.class_names, seed)
+        model = load_pretrained(pretrained, reading.class_names, seed, lora)
         for part, whose in ((corpus, reading), (other, auxiliary_reading)):
             check_lengths(part, model, whose.max_length)
         second = load_pretrained(
-            pretrained, auxiliary_reading.class_names, derive(seed, "auxiliary")
+            pretrained, auxiliary_reading.class_names, derive(seed, "auxiliary"), lora
         )
         run = TwoTasks(
             on_device(model, record.device),

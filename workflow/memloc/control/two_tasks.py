@@ -16,7 +16,8 @@ import torch
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError
-from memloc.models.layers import find_layers, freeze_embeddings, head_names
+from memloc.models.adapters import own_parameters, unfreeze_layers
+from memloc.models.layers import find_layers, head_names
 from memloc.models.predict import accuracy, predict_logits
 from memloc.seeds import derive
 from memloc.store.tables import COLUMNS
@@ -51,7 +52,8 @@ def train_only(model: PreTrainedModel, pair: Sequence[int]) -> None:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in head)
     for number in pair:
-        layers[number - 1].requires_grad_(True)
+        for parameter in own_parameters(layers[number - 1]).values():
+            parameter.requires_grad_(True)
 
 
 class TwoTasks(FineTuning):
@@ -73,7 +75,7 @@ class TwoTasks(FineTuning):
         train_only(model, pair)
         super().__init__(model, *arguments, **keywords)
         self.model.requires_grad_(False)
-        freeze_embeddings(other)
+        unfreeze_layers(other)
         recipe = replace(self.recipe, learning_rate=auxiliary.learning_rate)
         seed = derive(self.seed, "auxiliary")
         self.auxiliary = Stream(

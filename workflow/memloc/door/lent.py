@@ -10,6 +10,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError, listed
+from memloc.models.adapters import NAME, is_adapted, refuse_odd
 from memloc.models.load import on_device
 
 Weights = Mapping[str, torch.Tensor]
@@ -20,12 +21,16 @@ CHECKPOINTING = ("gradient_checkpointing", "_gradient_checkpointing_func")
 def as_models(given: Mapping[str, PreTrainedModel | Weights]) -> dict[str, PreTrainedModel]:
     """The models by name; state dicts take the architecture of the first model among them.
 
-    Raises MemlocError where none of them is a model, for other objects, for state dicts that don't
-    fit, and for weights that aren't float32 or lie on several devices.
+    A PeftModel is the model inside it, with the adapter in its layers. Raises MemlocError where
+    none of them is a model, for other objects, for state dicts that don't fit, and for weights that
+    aren't float32 (a base under an adapter may be bfloat16) or lie on several devices.
     """
-    whole = [model for model in given.values() if isinstance(model, PreTrainedModel)]
+    unwrapped = [getattr(model, "get_base_model", lambda m=model: m)() for model in given.values()]
+    whole = [model for model in unwrapped if isinstance(model, PreTrainedModel)]
     found = {}
     for name, model in given.items():
+        if not isinstance(model, PreTrainedModel | Mapping):
+            model = _out_of_peft(model, name)
         if isinstance(model, Mapping):
             if not whole:
                 raise MemlocError(
@@ -36,11 +41,25 @@ def as_models(given: Mapping[str, PreTrainedModel | Weights]) -> dict[str, PreTr
         elif not isinstance(model, PreTrainedModel):
             raise MemlocError(
                 f"{name} is a {type(model).__name__}, not a model of transformers or a state dict; "
-                "take the model out of what wraps it (merge an adapter with merge_and_unload)"
+                "take the model out of what wraps it"
             )
         _check_weights(model, name)
         found[name] = model
     return found
+
+
+def _out_of_peft(model: Any, name: str) -> Any:
+    """The model inside a PeftModel, with the adapter in its layers; others as they are."""
+    inside = getattr(model, "get_base_model", None)
+    if inside is None:
+        return model
+    if set(model.peft_config) != {NAME}:
+        raise MemlocError(
+            f"{name} has the adapters {listed(model.peft_config)}; give a PeftModel with one "
+            f"adapter, named {NAME}"
+        )
+    refuse_odd(model.peft_config[NAME].to_dict(), name)
+    return inside()
 
 
 def _with_weights(like: PreTrainedModel, weights: Weights, name: str) -> PreTrainedModel:
@@ -62,7 +81,8 @@ def _with_weights(like: PreTrainedModel, weights: Weights, name: str) -> PreTrai
 
 def _check_weights(model: PreTrainedModel, name: str) -> None:
     kinds = {parameter.dtype for parameter in model.parameters()}
-    if kinds != {torch.float32}:
+    allowed = {torch.float32, torch.bfloat16} if is_adapted(model) else {torch.float32}
+    if not kinds <= allowed:
         raise MemlocError(
             f"{name}: its weights are {listed(sorted(map(str, kinds)))}; memloc computes with "
             "float32 weights: load it with dtype=torch.float32, or give model.float()"

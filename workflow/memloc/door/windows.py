@@ -41,8 +41,9 @@ def swap(
     (theta_O), the same model trained on the original labels. The noisy error of a window is the
     share of noisy texts, 0 to 1, that lose the label which theta_M2 was trained on.
 
-    - `memorised`, `original`: models of transformers with a classification head, or state dicts
-      (one of them must be a model). They are left as they were given.
+    - `memorised`, `original`: models of transformers with a classification head, the same with
+      LoRA adapters (PeftModel), or state dicts (one of them must be a model). They are left as
+      they were given.
     - `tokenizer`: the tokenizer of both.
     - `texts`: n texts, n tuples of texts (pairs), or a `datasets.Dataset`.
     - `labels`: the n labels that theta_M2 was trained on, as class ids or the model's class names;

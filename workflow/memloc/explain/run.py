@@ -16,7 +16,7 @@ from memloc.explain.centroids import COLUMNS, Classes, centroid_table, is_pooled
 from memloc.explain.mixtures import Mixer, half_choices, mixed_states
 from memloc.models.last_state import BEFORE
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned, on_device
+from memloc.models.load import check_compatible, load_finetuned, load_other, on_device
 from memloc.models.pooled_states import room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
@@ -69,9 +69,8 @@ def run(
     reading = Reading(**settings["reading"])
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
     classes, unplaced = _classes(inputs["data"], train, reading)
-    model, theirs = (
-        on_device(load_finetuned(inputs[name]), record.device) for name in ("theta_M2", "theta_O")
-    )
+    model = on_device(load_finetuned(inputs["theta_M2"]), record.device)
+    theirs = load_other(inputs["theta_O"], model)
     found, normed = project(
         model,
         theirs,

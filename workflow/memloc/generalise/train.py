@@ -16,7 +16,7 @@ from memloc.data.examples import Reading
 from memloc.data.tokens import Examples, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.generalise.halves import class_columns
-from memloc.models.layers import freeze_embeddings
+from memloc.models.adapters import Lora, unfreeze_layers
 from memloc.models.load import load_pretrained, on_device
 from memloc.models.predict import predict_logits
 from memloc.models.run_record import RunRecord
@@ -73,11 +73,13 @@ def train_half(
     reading: Reading,
     computing: Computing,
     code: str,
+    lora: Lora | None = None,
 ) -> None:
     """Train on one half and write its table: index, trained, probability, class_columns.
 
     `probability` is that of the label trained on ("original" or "perturbed"). Every half has a
-    head, data order and dropout of its own, drawn from the model seed `seed` and its number.
+    head, data order and dropout of its own, drawn from the model seed `seed` and its number; with
+    `lora` an adapter too, which is trained in the place of the layers.
     """
     record = RunRecord(computing.precision)
     computing = replace(computing, precision=record.precision)
@@ -87,11 +89,12 @@ def train_half(
     part, rest = (examples.select(rows.nonzero().flatten()) for rows in (trained, ~trained))
     corpus = Corpus(part, rest, tokenizer.pad_token_id)
     seed = derive(seed, "half", half.number)
-    model = load_pretrained(pretrained, reading.class_names, seed)
+    model = load_pretrained(pretrained, reading.class_names, seed, lora)
     check_lengths(corpus, model, reading.max_length)
-    freeze_embeddings(model)
+    unfreeze_layers(model)
     _require_room(model, half.scratch)
     identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
+    identity |= {"lora": asdict(lora)} if lora else {}
     on_device(model, record.device)
     run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
     outcome = run.run()

@@ -20,7 +20,7 @@ from memloc.localise.sweep import error_table, load_subject, predictions
 from memloc.models.heads import exchanged_head, head_masks
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned, on_device
+from memloc.models.load import check_compatible, load_other
 from memloc.models.predict import share_of
 from memloc.store.tables import COLUMNS, write_tsv
 
@@ -102,7 +102,7 @@ def run(
     inputs: data, theta_M2, theta_O. settings: see `load_subject`.
     """
     subject = load_subject(inputs, settings)
-    original = on_device(load_finetuned(inputs["theta_O"]), subject.model.device)
+    original = load_other(inputs["theta_O"], subject.model)
     swapper = HeadSwapper(subject.model, original)
     examples, precision = subject.measured.examples, subject.record.precision
     predicted = predictions(swapper, examples, subject.pad_id, batch_tokens, precision)

@@ -12,7 +12,7 @@ from typing import Any
 
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import load_subject, window_errors
-from memloc.models.load import load_finetuned, on_device
+from memloc.models.load import load_other
 from memloc.models.predict import accuracy
 from memloc.store.tables import COLUMNS, write_tsv
 
@@ -29,7 +29,7 @@ def run(
     Examples whose original label nobody knows are left out.
     """
     subject = load_subject(inputs, settings, "theta_O", "original")
-    other = on_device(load_finetuned(inputs["other"]), subject.model.device)
+    other = load_other(inputs["other"], subject.model)
     swapper, precision = Swapper(subject.model, other), subject.record.precision
     result = window_errors(swapper, subject.measured, subject.pad_id, batch_tokens, precision)
     write_tsv(result.table, outputs["table"], COLUMNS["windows"])

@@ -36,7 +36,7 @@ from transformers import PreTrainedModel
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import measure
 from memloc.models.layer_stack import LayerStack
-from memloc.models.load import load_finetuned, on_device
+from memloc.models.load import load_other
 from memloc.windows import Window
 
 
@@ -81,6 +81,6 @@ def run(
     """
 
     def patcher(model: PreTrainedModel) -> Swapper:
-        return Patcher(model, on_device(load_finetuned(inputs["theta_O"]), model.device))
+        return Patcher(model, load_other(inputs["theta_O"], model))
 
     measure(inputs, outputs, settings, batch_tokens, patcher)

@@ -29,7 +29,7 @@ from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.localise.swap import Swapper
 from memloc.localise.sweep import measure
-from memloc.models.load import load_finetuned, load_pretrained, on_device
+from memloc.models.load import load_other, load_start
 
 POINTS = {"pretrained": "theta_P", "memorised": "theta_M1"}
 
@@ -40,11 +40,16 @@ class Rewinder(Swapper):
     name = "layer rewinding"
 
 
-def load_point(folder: str | Path, point: str, reading: Reading, seed: int) -> PreTrainedModel:
-    """The rewinding point "pretrained" (theta_P; its fresh head is never used) or "memorised"."""
+def load_point(
+    model: PreTrainedModel, folder: str | Path, point: str, reading: Reading, seed: int
+) -> PreTrainedModel:
+    """The rewinding point of theta_M2 (`model`), "memorised" or "pretrained".
+
+    The latter is theta_P, of adapters as they were at first; its head is never used.
+    """
     if point == "pretrained":
-        return load_pretrained(folder, reading.class_names, seed)
-    return load_finetuned(folder)
+        return load_start(model, folder, reading.class_names, seed)
+    return load_other(folder, model)
 
 
 def run(
@@ -64,7 +69,7 @@ def run(
     reading = Reading(**settings["reading"])
 
     def rewinder(model: PreTrainedModel) -> Swapper:
-        donor = load_point(inputs[POINTS[point]], point, reading, settings["seed"])
-        return Rewinder(model, on_device(donor, model.device))
+        donor = load_point(model, inputs[POINTS[point]], point, reading, settings["seed"])
+        return Rewinder(model, donor)
 
     measure(inputs, outputs, settings, batch_tokens, rewinder)

@@ -15,7 +15,7 @@ from memloc.localise.sweep import measure
 from memloc.models.blocks import keep_component
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned, on_device
+from memloc.models.load import check_compatible, load_other
 from memloc.windows import Window, all_windows
 
 ROWS_AT_ONCE_TOKENS = 32_768  # padded tokens a layer call handles; bounds its activations
@@ -95,7 +95,7 @@ def run(
     """
 
     def swapper(model: PreTrainedModel) -> Swapper:
-        theirs = on_device(load_finetuned(inputs["theta_O"]), model.device)
+        theirs = load_other(inputs["theta_O"], model)
         keep_component(theirs, model, settings["component"])
         return Swapper(model, theirs)
 

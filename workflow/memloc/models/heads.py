@@ -21,6 +21,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError
+from memloc.models.adapters import is_adapted
 from memloc.models.blocks import ATTENTION, components
 from memloc.models.layer_stack import LayerStack
 from memloc.models.layers import find_layers, toy_inputs
@@ -47,6 +48,8 @@ def head_masks(model: PreTrainedModel) -> list[Masks]:
     Raises MemlocError where heads can't be told apart.
     """
     model.eval()
+    if is_adapted(model):
+        raise MemlocError(f"heads can't be told apart in an adapter, whose A they share; {REMEDY}")
     stack = LayerStack(model)
     entry = stack.enter(toy_inputs(model, rows=2))
     generator = torch.Generator().manual_seed(0)

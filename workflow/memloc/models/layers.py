@@ -66,6 +66,18 @@ def head_names(model: PreTrainedModel) -> set[str]:
     return {name for name, _ in model.named_parameters() if not name.startswith(prefix)}
 
 
+def pooler(model: PreTrainedModel) -> list[nn.Module]:
+    """Modules of the base model's pooler, which training without classification leaves out."""
+    found = getattr(model.base_model, "pooler", None)
+    return list(found.modules()) if isinstance(found, nn.Module) else []
+
+
+def pooler_names(model: PreTrainedModel) -> set[str]:
+    """Names of the pooler's parameters."""
+    own = {id(parameter) for module in pooler(model) for parameter in module.parameters()}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in own}
+
+
 def freeze_embeddings(model: PreTrainedModel) -> None:
     """Train all but what comes before layer 1 (section 3: the input embeddings are frozen).
 

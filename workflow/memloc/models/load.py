@@ -1,23 +1,25 @@
 """Pre-trained and fine-tuned classifiers: loading, digests, and whether two belong together."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from torch import nn
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.layers import find_layers, head_names, toy_inputs
+from memloc.models import adapters
+from memloc.models.adapters import Lora
+from memloc.models.bases import base_of
+from memloc.models.digests import checkpoint_digest as checkpoint_digest
+from memloc.models.digests import weights_hash as weights_hash
+from memloc.models.layers import find_layers, head_names, pooler, pooler_names, toy_inputs
 from memloc.models.whole import refuse_further_layers
 from memloc.seeds import derive
 from memloc.store.files import reading
-from memloc.store.provenance import sha256
 
-WEIGHTS = "model.safetensors"
 NEW_POOLER = (
     "its checkpoint has no pooler: the pooler is drawn from the seed, and is as new as the head"
 )
@@ -29,19 +31,22 @@ transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
 
 
-def load_pretrained(folder: str | Path, class_names: Sequence[str], seed: int) -> PreTrainedModel:
+def load_pretrained(
+    folder: str | Path, class_names: Sequence[str], seed: int, lora: Lora | None = None
+) -> PreTrainedModel:
     """theta_P with a fresh head for `class_names`, drawn from `seed`, in float32.
 
-    Raises MemlocError when weights other than the head's are missing from the folder, or when
-    its layers can't be found or are fewer than the weights'. A pooler that is missing is drawn
-    from the seed as well.
+    With `lora` it also has a fresh adapter, which changes nothing yet, and the base weights are of
+    the type that it names. Raises MemlocError when weights other than the head's are missing from
+    the folder, or when its layers can't be found or are fewer than the weights'. A pooler that is
+    missing is drawn from the seed as well.
     """
     with reading(folder, PRETRAINED):
-        return load_with_notes(folder, class_names, seed)[0]
+        return load_with_notes(folder, class_names, seed, lora)[0]
 
 
 def load_with_notes(
-    folder: str | Path, class_names: Sequence[str], seed: int
+    folder: str | Path, class_names: Sequence[str], seed: int, lora: Lora | None = None
 ) -> tuple[PreTrainedModel, list[str]]:
     """load_pretrained, and what a reader of its results should know of the model.
 
@@ -53,17 +58,19 @@ def load_with_notes(
             num_labels=len(class_names),
             id2label=dict(enumerate(class_names)),
             label2id={name: i for i, name in enumerate(class_names)},
-            dtype=torch.float32,
+            dtype=lora.dtype if lora else torch.float32,
             ignore_mismatched_sizes=True,  # a head of other classes is replaced anyway
             output_loading_info=True,
             trust_remote_code=False,
         )
+        new_pooler = pooler_names(model) & set(report["missing_keys"])
+        if lora:
+            adapters.keep_float(model, new_pooler)
         torch.manual_seed(derive(seed, "head"))
         _renew_head(model)
-        new_pooler = _pooler_names(model) & set(report["missing_keys"])
         if new_pooler:
             torch.manual_seed(derive(seed, "pooler"))
-            _renew(model, _pooler(model))
+            _renew(model, pooler(model))
     mismatched = {name for name, *_ in report["mismatched_keys"]}
     missing = sorted((set(report["missing_keys"]) | mismatched) - head_names(model) - new_pooler)
     if missing:
@@ -73,6 +80,9 @@ def load_with_notes(
         )
     prepared = _prepare(model, folder)
     refuse_further_layers(prepared, report["unexpected_keys"])
+    if lora:
+        adapters.add_adapter(prepared, lora, seed, new_pooler)
+        prepared.memloc_base = (Path(folder).resolve(), lora.base)
     return prepared, [NEW_POOLER] if new_pooler else []
 
 
@@ -93,20 +103,21 @@ def _renew(model: PreTrainedModel, modules: Sequence[nn.Module]) -> None:
             reset()
 
 
-def _pooler(model: PreTrainedModel) -> list[nn.Module]:
-    """Modules of the base model's pooler, which training without classification leaves out."""
-    pooler = getattr(model.base_model, "pooler", None)
-    return list(pooler.modules()) if isinstance(pooler, nn.Module) else []
+def load_finetuned(
+    folder: str | Path,
+    beside: PreTrainedModel | None = None,
+    base: str | Path | None = None,
+) -> PreTrainedModel:
+    """A checkpoint that fine-tuning wrote, in float32; any missing weight is an error.
 
-
-def _pooler_names(model: PreTrainedModel) -> set[str]:
-    own = {id(parameter) for module in _pooler(model) for parameter in module.parameters()}
-    return {name for name, parameter in model.named_parameters() if id(parameter) in own}
-
-
-def load_finetuned(folder: str | Path) -> PreTrainedModel:
-    """A checkpoint that fine-tuning wrote, in float32; any missing weight is an error."""
+    Where the folder holds an adapter, theta_P with that adapter, over base weights of the type that
+    the adapter was trained with. `base`: the folder of theta_P, where it isn't found by itself
+    (see `bases.base_of`). `beside`: a model already loaded, with which memory is shared for base
+    weights that are the same.
+    """
     with reading(folder, FINETUNED):
+        if adapters.is_adapter(folder):
+            return _load_adapted(folder, beside, base)
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
         )
@@ -115,6 +126,52 @@ def load_finetuned(folder: str | Path) -> PreTrainedModel:
                 f"{folder}: not a fine-tuned checkpoint, it lacks {', '.join(missing)}"
             )
         return _prepare(model, folder)
+
+
+def _load_adapted(
+    folder: str | Path, beside: PreTrainedModel | None, base: str | Path | None
+) -> PreTrainedModel:
+    place, dtype = base_of(folder, base)
+    config = adapters.read_config(folder)
+    origin = (place.resolve(), dtype)
+    if beside is not None and adapters.is_like(beside, config, origin):
+        return adapters.beside(beside, folder)
+    described = folder if (Path(folder) / "config.json").is_file() else place
+    model, report = AutoModelForSequenceClassification.from_pretrained(
+        place,
+        config=AutoConfig.from_pretrained(described, **adapters.class_count(folder)),
+        dtype=getattr(torch, dtype),
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+        trust_remote_code=False,
+    )
+    brought = adapters.further_names(folder)
+    if missing := sorted(set(report["missing_keys"]) - brought)[:5]:
+        raise MemlocError(
+            f"{folder}: neither the adapter nor its base {place} has {', '.join(missing)}"
+        )
+    adapters.keep_float(model, brought)
+    prepared = _prepare(model, folder)
+    adapters.put_adapter(prepared, config, folder)
+    prepared.memloc_base = origin
+    return prepared
+
+
+def load_other(folder: str | Path, model: PreTrainedModel) -> PreTrainedModel:
+    """Another checkpoint, on a model's device, in shared memory where both have one base."""
+    return on_device(load_finetuned(folder, beside=model), model.device)
+
+
+def load_start(
+    model: PreTrainedModel, folder: str | Path, class_names: Sequence[str], seed: int
+) -> PreTrainedModel:
+    """theta_P as the run that made `model` started from it, on the model's device.
+
+    Of an adapted model, the same base with a fresh adapter, in shared memory; else `folder`.
+    """
+    if adapters.is_adapted(model):
+        return adapters.at_start(model, seed)
+    return on_device(load_pretrained(folder, class_names, seed), model.device)
 
 
 def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedModel:
@@ -166,18 +223,6 @@ def agree_on_padding(model: PreTrainedModel, pad_id: int) -> None:
                     "and save it with save_pretrained"
                 )
     model.config.pad_token_id = pad_id
-
-
-def checkpoint_digest(folder: str | Path) -> str:
-    """One line ``<sha256>  <folder name>/model.safetensors``, as ``sha256sum -c`` reads it."""
-    folder = Path(folder)
-    return f"{sha256(folder / WEIGHTS)}  {folder.name}/{WEIGHTS}\n"
-
-
-def weights_hash(folder: str | Path) -> str:
-    """One hash of all weight files of a folder, however many and in whichever format."""
-    files = sorted(path for end in ("*.safetensors", "*.bin") for path in Path(folder).glob(end))
-    return hashlib.sha256(" ".join(sha256(path) for path in files).encode()).hexdigest()
 
 
 def check_compatible(ours: PreTrainedModel, theirs: PreTrainedModel, where: str) -> None:

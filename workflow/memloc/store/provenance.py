@@ -12,7 +12,7 @@ from typing import Any
 from memloc import __version__
 from memloc.store.files import write_json
 
-PACKAGES = ("torch", "transformers", "numpy", "pandas", "scikit-learn", "snakemake")
+PACKAGES = ("torch", "transformers", "peft", "numpy", "pandas", "scikit-learn", "snakemake")
 LIBRARY = Path(__file__).resolve().parents[1]
 GIT_SECONDS = 10
 # Set by git for its hooks: they would make it answer about another repository.

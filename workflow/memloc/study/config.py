@@ -82,6 +82,7 @@ def check_config(config: Config, schema: str | Path) -> None:
     check_noise(config)
     _check_kept_epochs(config)
     _check_control(config)
+    _check_heads(config)
     for name in config["tasks"]:
         if name in FOLDERS:
             raise MemlocError(
@@ -149,11 +150,27 @@ def _check_control(config: Config) -> None:
             tasks_under_test(control, config["tasks"])
         except MemlocError as error:
             raise MemlocError(f"configuration: {error}") from None
+    if "lora" in control["training"]:
+        raise MemlocError(
+            "configuration: control.training.lora: control models have the adapters of the main "
+            "study; set training.lora"
+        )
     if "keep_epochs" in control["training"]:
         raise MemlocError(
             "configuration: control.training.keep_epochs: no epochs of control models are kept; "
             "set training.keep_epochs for those of the main study"
         )
+
+
+def _check_heads(config: Config) -> None:
+    """Raise MemlocError where single heads are to be swapped in a model with adapters."""
+    for model in config["models"] if "heads" in config["swapping"]["components"] else ():
+        own = config["model_sources"].get(model, {}).get("training", {})
+        if own.get("lora", config["training"]["lora"]):
+            raise MemlocError(
+                f"configuration: swapping.components: heads can't be told apart in adapters, whose "
+                f"A all heads of {model!r} share; leave heads out, or set training.lora to null"
+            )
 
 
 def _faults(config: Config, schema: str | Path) -> Iterator[Fault]:

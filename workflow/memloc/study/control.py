@@ -262,6 +262,7 @@ class ControlPlan:
                 "accuracy_above": self.settings["accuracy_above"] if pair else 0,
                 "auxiliary_learning_rate": self.settings["auxiliary_learning_rate"],
             },
+            **params.lora(w["model"]),
             **params.reading_and_precision(w),
             "auxiliary_reading": params.reading({"task": task, "model": w["model"]}),
             "seed": params.first_seed(w),

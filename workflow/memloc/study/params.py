@@ -15,6 +15,8 @@ from memloc.study.noise import criterion, finders
 from memloc.study.tasks import task_params
 
 Wildcards = Mapping[str, str]
+# What `training.lora` doesn't say.
+LORA = {"alpha": 16, "dropout": 0.05, "targets": "all-linear", "base": "float32"}
 
 
 def without(section: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -117,11 +119,17 @@ class Params:
 
     def training_recipe(self, model: str) -> dict[str, Any]:
         """How one model is fine-tuned; which epochs are kept changes nothing in that."""
-        return without(self.study.model_settings(model)["training"], "keep_epochs")
+        return without(self.study.model_settings(model)["training"], "keep_epochs", "lora")
+
+    def lora(self, model: str) -> dict[str, Any]:
+        """How one model's adapters are built, as `lora`; nothing where whole layers are trained."""
+        chosen = self.study.model_settings(model)["training"]["lora"]
+        return {"lora": LORA | chosen} if chosen else {}
 
     def training(self, w: Wildcards) -> dict[str, Any]:
         """What decides a run on the perturbed labels, theta_M1's threshold included."""
-        return {"recipe": self.training_recipe(w["model"]), **self.reading_and_precision(w)}
+        recipe = self.training_recipe(w["model"])
+        return {"recipe": recipe, **self.lora(w["model"]), **self.reading_and_precision(w)}
 
     def training_to_the_end(self, w: Wildcards) -> dict[str, Any]:
         """The same of a run that has no theta_M1 (theta_O, theta_F)."""
@@ -146,9 +154,10 @@ class Params:
         }
 
     def half_recipe(self, w: Wildcards) -> dict[str, Any]:
-        """How a model is trained on a half."""
+        """How a model is trained on a half, and its adapters are built."""
         chosen = self.study.model_settings(w["model"])["generalisation"]
-        return without(chosen, "halves", "splits", "stratify", "labels")
+        recipe = without(chosen, "halves", "splits", "stratify", "labels")
+        return recipe | self.lora(w["model"])
 
     # --- checkpoints that were given ---------------------------------------------------------
 

@@ -12,7 +12,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
 from memloc.machine.device import pick_device
-from memloc.models.layers import freeze_all_but_head, freeze_embeddings
+from memloc.models.adapters import Lora, is_adapted, save_adapter, trained_names, unfreeze_layers
+from memloc.models.bases import record_base
+from memloc.models.layers import freeze_all_but_head
 from memloc.models.load import checkpoint_digest, load_pretrained, on_device, weights_hash
 from memloc.models.longest import refuse_longer
 from memloc.models.run_record import RunRecord
@@ -53,21 +55,23 @@ def fine_tune(
     reading: Reading,
     computing: Computing,
     code: str,
+    lora: Lora | None = None,
 ) -> None:
     """Fine-tune a pre-trained model on one task and write its checkpoints and history.
 
     `code` is a fingerprint of what computes: partial state of other code is not resumed.
     `labels` is "original" (theta_O) or "perturbed" (theta_M1, theta_M2); without `train_layers`
-    only the head is trained (theta_F).
+    only the head is trained (theta_F). With `lora`, adapters are trained in the layers' place.
     """
     record = RunRecord(computing.precision)
     computing = replace(computing, precision=record.precision)
     tokenizer = load_tokenizer(pretrained)
     corpus = read_corpus(data, labels, tokenizer, reading)
-    model = load_pretrained(pretrained, reading.class_names, seed)
+    model = load_pretrained(pretrained, reading.class_names, seed, lora)
     check_lengths(corpus, model, reading.max_length)
-    (freeze_embeddings if train_layers else freeze_all_but_head)(model)
+    (unfreeze_layers if train_layers else freeze_all_but_head)(model)
     identity = identity_of(data, pretrained, labels, reading, code)
+    identity |= {"lora": asdict(lora)} if lora else {}
     identity["trained"] = [name for name, p in model.named_parameters() if p.requires_grad]
     run = FineTuning(
         on_device(model, record.device),
@@ -84,6 +88,7 @@ def fine_tune(
     facts = {
         "labels": labels,
         "reading": asdict(reading),
+        **({"lora": asdict(lora)} if lora else {}),
         **record.facts(),
     }
     write_results(run, tokenizer, places, facts)
@@ -170,10 +175,10 @@ def require_room(run: FineTuning, places: RunFiles) -> None:
     That is its checkpoints and, while one epoch's state replaces the last one's, weights and
     optimiser moments of both.
     """
-    everything = 4 * sum(p.numel() for p in run.model.parameters())
+    whole = _bytes(run.model)
     trained = 4 * sum(p.numel() for p in run.saved.values())
     checkpoints = (2 if places.memorised else 1) + len(places.epochs)
-    needed = checkpoints * everything + (7 + len(places.epochs)) * trained
+    needed = checkpoints * whole + (7 + len(places.epochs)) * trained
     require_space(places.scratch.parent, needed, "the checkpoints of this run")
 
 
@@ -184,12 +189,24 @@ def _write_checkpoint(
     digest: Path,
     facts: dict[str, Any],
 ) -> None:
-    with atomic(folder, sum(4 * p.numel() for p in model.parameters())) as draft:
-        model.save_pretrained(draft, max_shard_size="100GB")
+    with atomic(folder, _bytes(model)) as draft:
+        if is_adapted(model):
+            base, dtype = model.memloc_base
+            save_adapter(model, base, draft)
+            record_base(draft, base, dtype, place=folder)
+        else:
+            model.save_pretrained(draft, max_shard_size="100GB")
         tokenizer.save_pretrained(draft)
         write_provenance(draft, **facts)
     with atomic(digest) as draft:
         draft.write_text(checkpoint_digest(folder))
+
+
+def _bytes(model: PreTrainedModel) -> int:
+    """Bytes of a model's checkpoint: of an adapted model, what adapters hold."""
+    held = trained_names(model) if is_adapted(model) else None
+    named = model.named_parameters()
+    return sum(4 * p.numel() for name, p in named if held is None or name in held)
 
 
 def _report(row: dict[str, float], memorised: int | None, recipe: Recipe, labels: str) -> None:

@@ -2,12 +2,15 @@
 
 import pytest
 
+from adapted import TINY
 from memloc.windows import all_windows
 from retraining_runs import changed, close, group, logits_of, plain_window
 from tiny import FAMILIES, N_LAYERS
 
+ADAPTED = [f"adapted {family}" for family in TINY]
 
-@pytest.mark.parametrize("family", FAMILIES)
+
+@pytest.mark.parametrize("family", [*FAMILIES, *ADAPTED])
 def test_side_by_side_equals_one_plain_window_at_a_time(family):
     windows = all_windows(N_LAYERS)
     run, losses = group(family, windows)
@@ -18,7 +21,7 @@ def test_side_by_side_equals_one_plain_window_at_a_time(family):
     assert run.shared.way == "folded"
 
 
-@pytest.mark.parametrize("family", ["bert", "opt", "mpnet"])
+@pytest.mark.parametrize("family", ["bert", "opt", "mpnet", "adapted llama"])
 def test_with_a_head_of_its_own_too(family):
     recipe = changed(train_head=True)
     windows = [(1, 4), (2, 2), (3, 4)]

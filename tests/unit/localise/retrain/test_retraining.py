@@ -60,7 +60,7 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt_neox"])
+@pytest.mark.parametrize("family", ["bert", "gpt_neox", "adapted llama"])
 def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
     recipe, windows = changed(epochs=3), all_windows(N_LAYERS)
     ended = {}
@@ -71,7 +71,7 @@ def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
         return predictions(run, data)
 
     monkeypatch.setattr(GroupRun, "predictions", note)
-    monkeypatch.setattr(Retraining, "_budget", lambda job: 8 * job._cost().of((1, 2)))
+    monkeypatch.setattr(Retraining, "_budget", lambda job: 4 * job._cost().of((1, 2)))
     where = "whole"
     expected = retraining(tmp_path / "whole", family, recipe).run(windows)
     where = "killed"

@@ -28,6 +28,7 @@ from memloc.localise.gradients.variants import (
     variant_table,
 )
 from memloc.machine.device import autocast
+from memloc.models.adapters import own_parameters
 from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible
 
@@ -112,9 +113,11 @@ def gradient_norms(
 
 
 def train_only_layers(model: PreTrainedModel) -> None:
-    """Evaluation mode, and gradients for the layers' parameters alone."""
+    """Evaluation mode, and gradients alone for what fine-tuning trains of the layers."""
     model.eval().requires_grad_(False)
-    find_layers(model).requires_grad_(True)
+    for layer in find_layers(model):
+        for parameter in own_parameters(layer).values():
+            parameter.requires_grad_(True)
 
 
 def mean_gradient(
@@ -138,7 +141,7 @@ def mean_gradient(
         labels = examples.labels[rows].to(device)
         (objective_sum(logits.float(), labels, objective) / len(examples)).backward()
     gradients = [
-        [torch.zeros_like(p) if p.grad is None else p.grad for p in layer.parameters()]
+        [torch.zeros_like(p) if p.grad is None else p.grad for p in own_parameters(layer).values()]
         for layer in find_layers(model)
     ]
     model.zero_grad(set_to_none=True)

@@ -7,7 +7,7 @@ from typing import Any
 from memloc.data.examples import Reading, noisy_training
 from memloc.localise.gradients.gradients import forgetting_gradients
 from memloc.localise.gradients.variants import COLUMNS, NORM_COLUMNS, gradient_weights
-from memloc.models.load import load_finetuned, on_device
+from memloc.models.load import load_finetuned, load_other, on_device
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
@@ -31,9 +31,10 @@ def run(
     record = RunRecord(settings["precision"], [inputs["theta_M1"], inputs["theta_F"]])
     reading = Reading(**settings["reading"])
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M1"], reading)
+    model = on_device(load_finetuned(inputs["theta_M1"]), record.device)
     table, norms = forgetting_gradients(
-        on_device(load_finetuned(inputs["theta_M1"]), record.device),
-        on_device(load_finetuned(inputs["theta_F"]), record.device),
+        model,
+        load_other(inputs["theta_F"], model),
         train,
         pad_id,
         batch_tokens,

@@ -16,7 +16,13 @@ from memloc.localise.probes.probing import Place, Probing, Targets, probe_target
 from memloc.localise.probes.weights import COLUMNS, THETA_F, THETA_M2, probe_weights
 from memloc.models.last_state import BEFORE
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned, load_pretrained, on_device
+from memloc.models.load import (
+    check_compatible,
+    load_finetuned,
+    load_other,
+    load_start,
+    on_device,
+)
 from memloc.models.pooled_states import pooled_states, room_for_states
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
@@ -78,9 +84,10 @@ def run(
     train, pad_id = noisy_training(inputs["data"], inputs["theta_M2"], reading)
     original = original_labels(inputs["data"], train.index, reading.class_names)
     targets = probe_targets(train, original, len(reading.class_names))
+    model = load_finetuned(inputs["theta_M2"])
     frame = probe_layers(
-        load_finetuned(inputs["theta_M2"]),
-        _frozen(inputs["theta_F"], settings, reading),
+        model,
+        _frozen(inputs["theta_F"], model, settings, reading),
         train,
         targets,
         pad_id,
@@ -105,9 +112,14 @@ def run(
     )
 
 
-def _frozen(folder: str | Path, settings: Mapping[str, Any], reading: Reading) -> PreTrainedModel:
+def _frozen(
+    folder: str | Path,
+    model: PreTrainedModel,
+    settings: Mapping[str, Any],
+    reading: Reading,
+) -> PreTrainedModel:
     """theta_F, or theta_P in its place: layer 1, of which alone states are read, is the same."""
     if settings.get("stand_ins", {}).get(THETA_F) == "theta_P":
         logger.info("theta_P takes the place of theta_F: layer 1 is the same")
-        return load_pretrained(folder, reading.class_names, 0)
-    return load_finetuned(folder)
+        return load_start(model, folder, reading.class_names, 0)
+    return load_other(folder, model)

@@ -5,16 +5,20 @@ one at a time.
 it goes by torch.func.vmap, which is slower, or copy by copy, which is slower still.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.folding import Folded, Unfoldable
+from memloc.models.adapters import own_parameters
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import toy_inputs
 
@@ -145,10 +149,10 @@ def can_pick(stack: LayerStack, where: Callable[[dict[str, Tensor]], Tensor]) ->
     """Whether layer L gives the tokens `where(inputs)` the same state when it serves them alone."""
     number, masks = len(stack.layers) - 1, Masks(0, stack.model.device)
     entry = stack.enter(toy_inputs(stack.model, rows=3))
-    passage = Passage(stack, entry, masks)
-    hidden = entry.hidden + wave(entry.hidden)
+    passage = _in_float32(Passage(stack, entry, masks), number)
+    hidden = passage.entry.hidden + wave(passage.entry.hidden)
     wanted = where(entry.inputs)
-    weights = {n: p[None] for n, p in stack.layers[number].named_parameters()}
+    weights = {n: p[None] for n, p in own_parameters(passage.stack.layers[number]).items()}
     whole = passage.through(number, {}, hidden).flatten(0, 1)[wanted]
     for own in (weights, {}):
         picked = passage.through(number, own, hidden, wanted).flatten(0, 1)[wanted]
@@ -159,12 +163,12 @@ def can_pick(stack: LayerStack, where: Callable[[dict[str, Tensor]], Tensor]) ->
 
 def _is_right(passage: Passage, number: int) -> bool:
     """Whether two copies of a layer, sent through at once, give what they give one by one."""
+    passage = _in_float32(passage, number)
     layer, entry = passage.stack.layers[number], passage.entry
     # Weights that differ by copy, and inputs that differ by token, betray axes that are mixed up.
-    waves = {n: 0.02 * wave(p) for n, p in layer.named_parameters()}
     weights = {
-        n: torch.stack([p + sign * waves[n] for sign in (1, -1)]).detach().requires_grad_()
-        for n, p in layer.named_parameters()
+        n: torch.stack([p + sign * 0.02 * wave(p) for sign in (1, -1)]).detach().requires_grad_()
+        for n, p in own_parameters(layer).items()
     }
     hidden = _two(entry.hidden)
     plain = Passage(passage.stack, entry, passage.masks, SINGLE)
@@ -175,6 +179,24 @@ def _is_right(passage: Passage, number: int) -> bool:
     except CANT:
         return False
     return all(_alike(one, two) for one, two in zip(ours, theirs, strict=True))
+
+
+def _in_float32(passage: Passage, number: int) -> Passage:
+    """The passage through one layer of it, in float32: rounding of a shorter type could hide, or
+    look like, copies that are mixed up."""
+    layer, entry = passage.stack.layers[number], passage.entry
+    if all(parameter.dtype == torch.float32 for parameter in layer.parameters()):
+        return passage
+    floats = Entry(*tree_map(_float, (entry.inputs, entry.hidden, entry.calls)))
+    stack = copy.copy(passage.stack)
+    layers: Any = {number: copy.deepcopy(layer).float()}
+    stack.layers = layers
+    return replace(passage, stack=stack, entry=floats)
+
+
+def _float(value: Any) -> Any:
+    shorter = isinstance(value, Tensor) and value.is_floating_point()
+    return value.float() if shorter else value
 
 
 def _results(passage: Passage, number: int, weights: Weights, hidden: Tensor) -> list[list[Tensor]]:
@@ -208,4 +230,4 @@ def wave(like: Tensor) -> Tensor:
     """Numbers between -1 and 1 in the shape of `like`, which differ between neighbours and rows."""
     count = like.numel()
     short = torch.sin(torch.arange(min(count, PERIOD), device=like.device) * 1.7)
-    return short.repeat(-(-count // PERIOD))[:count].view(like.shape)
+    return short.repeat(-(-count // PERIOD))[:count].view(like.shape).to(like.dtype)

@@ -29,7 +29,8 @@ from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.sweep import per_example, window_table
 from memloc.machine.device import autocast
 from memloc.machine.memory import is_out_of_memory, release
-from memloc.models.layers import find_layers, layer_parameter_count
+from memloc.models.adapters import own_parameters
+from memloc.models.layers import find_layers
 from memloc.models.load import check_compatible
 from memloc.models.predict import memorised_share
 from memloc.windows import Window, window_name
@@ -240,4 +241,5 @@ def measure_cost(
     tail = sum(stack.numel() for stack in whole.tail.values())
     del whole
     release(model.device)
-    return WindowCost(n_layers, layer_parameter_count(model), tail, kept / n_layers)
+    layer = sum(parameter.numel() for parameter in own_parameters(initial[0]).values())
+    return WindowCost(n_layers, layer, tail, kept / n_layers)

@@ -15,7 +15,7 @@ from memloc.models.layers import find_layers
 from memloc.models.load import (
     checkpoint_digest,
     load_finetuned,
-    load_pretrained,
+    load_start,
     on_device,
     weights_hash,
 )
@@ -50,12 +50,12 @@ def retrain_checkpoints(
     """
     reuse_memory()
     record = RunRecord(precision, [memorised, pretrained])
-    model = load_finetuned(memorised)
+    model = on_device(load_finetuned(memorised, base=pretrained), record.device)
     chosen = parse_windows(windows, len(find_layers(model)))
     training, pad_id = noisy_training(data, memorised, reading)
     job = Retraining(
-        on_device(model, record.device),
-        on_device(load_pretrained(pretrained, reading.class_names, seed), record.device),
+        model,
+        load_start(model, pretrained, reading.class_names, seed),
         training,
         partial(with_heldout, data=data, checkpoint=memorised, reading=reading),
         JobSettings(seed, pad_id, record.precision, memory_mb),

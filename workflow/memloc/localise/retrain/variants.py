@@ -7,7 +7,7 @@ ones through the shared layers: gradients pass through these, but none is kept f
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +23,9 @@ from memloc.localise.retrain.layer_copies import (
     can_pick,
     choose_way,
 )
+from memloc.models.adapters import own_parameters, unfreeze_layers
 from memloc.models.layer_stack import Entry, LayerStack
-from memloc.models.layers import find_layers, freeze_embeddings
+from memloc.models.layers import find_layers
 from memloc.models.pooled_states import TokensOf, pooled_tokens
 from memloc.windows import Window
 
@@ -65,9 +66,9 @@ class SharedModel:
 
 
 def tail_names(model: PreTrainedModel) -> list[str]:
-    """Names of the parameters that come after layer L in a forward pass."""
+    """Names of the parameters after layer L in a forward pass, of adapted models those trained."""
     wanted = {name: p.requires_grad for name, p in model.named_parameters()}
-    freeze_embeddings(model)
+    unfreeze_layers(model)
     in_layers = {id(p) for p in find_layers(model).parameters()}
     names = [n for n, p in model.named_parameters() if p.requires_grad and id(p) not in in_layers]
     for name, parameter in model.named_parameters():
@@ -85,7 +86,7 @@ class WindowVariants:
             for number in range(1, shared.n_layers + 1)
         ]
         self.weights = [
-            _stacked(dict(layer.named_parameters()), len(members))
+            _stacked(own_parameters(layer), len(members))
             for layer, members in zip(initial, self.members, strict=True)
         ]
         own = dict(shared.model.named_parameters())
@@ -175,7 +176,7 @@ class WindowVariants:
                 ) from None
 
 
-def _stacked(parameters: dict[str, Tensor], copies: int) -> dict[str, Tensor]:
+def _stacked(parameters: Mapping[str, Tensor], copies: int) -> dict[str, Tensor]:
     if not copies:
         return {}
     return {

@@ -12,8 +12,9 @@ from transformers import PreTrainedModel
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.weights import COLUMNS, ORIGINAL, PRETRAINED
+from memloc.models.adapters import merged_weights
 from memloc.models.layers import find_layers
-from memloc.models.load import check_compatible, load_finetuned, load_pretrained
+from memloc.models.load import check_compatible, load_finetuned, load_other, load_start
 from memloc.models.run_record import RunRecord
 from memloc.store.tables import write_tsv
 
@@ -25,7 +26,8 @@ def layer_changes(
 ) -> list[dict[str, Any]]:
     """A row per layer: its L2 distance from the reference `name`, absolute and relative.
 
-    Sums are taken in double precision. Raises MemlocError for a reference layer of zeros.
+    Weights are those that take effect: an adapter's product counts as added to its base. Sums are
+    taken in double precision. Raises MemlocError for a reference layer of zeros.
     """
     check_compatible(model, reference, "weight change")
     rows = []
@@ -34,7 +36,7 @@ def layer_changes(
         distance, norm = _norms(ours, theirs)
         if norm == 0:
             raise MemlocError(f"weight change: all weights of layer {number} of {name} are 0")
-        size = sum(parameter.numel() for parameter in ours.parameters())
+        size = sum(weight.numel() for _, weight in merged_weights(ours))
         row = (name, number, distance, norm, distance / norm, size)
         rows.append(dict(zip(COLUMNS, row, strict=True)))
     return rows
@@ -44,10 +46,10 @@ def layer_changes(
 def _norms(ours: torch.nn.Module, theirs: torch.nn.Module) -> tuple[float, float]:
     """L2 norms of a layer's difference from another, and of that other."""
     distance = norm = 0.0
-    given = dict(theirs.named_parameters())
-    for name, parameter in ours.named_parameters():
-        reference = given[name].double()
-        distance += (parameter.double() - reference).square().sum().item()
+    for (_, weight), (_, reference) in zip(
+        merged_weights(ours), merged_weights(theirs), strict=True
+    ):
+        distance += (weight - reference).square().sum().item()
         norm += reference.square().sum().item()
     return distance**0.5, norm**0.5
 
@@ -74,8 +76,8 @@ def run(
     record = RunRecord("float32", device=torch.device("cpu"))
     reading = Reading(**settings["reading"])
     model = load_finetuned(inputs["theta_M2"])
-    pretrained = load_pretrained(inputs["theta_P"], reading.class_names, 0)
-    original = {ORIGINAL: load_finetuned(inputs["theta_O"])} if "theta_O" in inputs else {}
+    pretrained = load_start(model, inputs["theta_P"], reading.class_names, 0)
+    original = {ORIGINAL: load_other(inputs["theta_O"], model)} if "theta_O" in inputs else {}
     references = original | {PRETRAINED: pretrained}
     frame = weight_changes(model, references)
     write_tsv(frame, outputs["table"], COLUMNS)

@@ -94,6 +94,8 @@ def build(content: Content) -> Section:
         f"batch size {training.get('batch_size')}"
     )
     ratio = f"{perturbation.get('ratio', 0):.0%} of each class"
+    if lora := training.get("lora"):
+        tuning += f"; adapters of rank {lora.get('r')} in the place of whole layers"
     rows = "all" if data.get("max_train") is None else f"at most {data['max_train']} per task"
     facts = [
         ("Tasks", ", ".join(map(content.task_label, content.tasks))),
