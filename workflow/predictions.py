@@ -141,7 +141,7 @@ class Predictions:
 
     def refuse_ungiven(self) -> None:
         """Stop a plan, in a line, that needs checkpoints of given runs which aren't there."""
-        for job in planning.pending_jobs(self.part):
+        for job in planning.pending_jobs(self.part) if self.study.given else ():
             try:
                 self.study.given.check_job(job.rule, job.wildcards)
             except MemlocError as fault:
