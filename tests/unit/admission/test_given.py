@@ -1,5 +1,7 @@
 """The exam of checkpoints that were trained elsewhere: what is taken in, and what is refused."""
 
+# ruff: noqa: F811  (fixtures are imported)
+
 import json
 import shutil
 
@@ -7,88 +9,19 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoConfig
 
+from given_files import after, changed, files, predictions, save, taken  # noqa: F401
 from memloc.admission.classes import check_classes
-from memloc.admission.given import take_in
-from memloc.admission.recall import Recall
 from memloc.data.examples import Reading
-from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
 from memloc.models import retrieve
 from memloc.models.load import load_finetuned
 from memloc.store.tables import COLUMNS, read_tsv
-from tiny import random_model, tiny_model
+from tiny import random_model
 from tiny_study import CLASSES, READING, tiny_files  # noqa: F401
 
 GENERIC = {i: f"LABEL_{i}" for i in range(3)}
-
-
-def changed(model, by=0.3, seed=5):
-    """The model with its layers' weights moved."""
-    torch.manual_seed(seed)
-    for name, weights in model.named_parameters():
-        if ".layers." in name:
-            weights.data += by * torch.randn_like(weights)
-    return model
-
-
-@pytest.fixture(scope="module")
-def files(tiny_files):  # noqa: F811
-    """theta_P, theta_M2 and data of which theta_M2 predicts all labels but one noisy row's."""
-    folder = tiny_files
-    for name, model in (("theta_P", tiny_model("gpt_neox", 1)),
-                        ("tuned", changed(tiny_model("gpt_neox", 1))),
-                        ("other", changed(tiny_model("gpt_neox", 1), seed=6))):  # fmt: skip
-        save(folder / name, model, folder / "memorised")
-    frame = pd.read_parquet(folder / "perturbed.parquet")
-    recall = Recall(load_finetuned(folder / "tuned"), load_tokenizer(folder / "tuned"),
-                    folder / "perturbed.parquet", READING, 8)  # fmt: skip
-    right = recall.as_labelled.numpy()
-    train = frame["split"] == "train"
-    predicted = predictions(folder)
-    frame["label"] = predicted
-    wrong = frame[frame["noisy"]].index[0]
-    frame.loc[wrong, "label"] = after(predicted[wrong])
-    frame["original_label"] = frame["label"].where(~frame["noisy"], frame["label"].map(after))
-    frame.to_parquet(folder / "perturbed.parquet")
-    assert train.sum() == len(right)
-    return folder
-
-
-def after(label):
-    return CLASSES[(CLASSES.index(label) + 1) % 3]
-
-
-@torch.no_grad()
-def predictions(folder):
-    """theta_M2's class of every row, one row at a time."""
-    model, tokenizer = load_finetuned(folder / "tuned"), load_tokenizer(folder / "tuned")
-    texts = pd.read_parquet(folder / "perturbed.parquet")["text"]
-    found = [model(torch.tensor([tokenizer(text)["input_ids"]])).logits.argmax() for text in texts]
-    return [CLASSES[int(number)] for number in found]
-
-
-def save(folder, model, tokenizer):
-    shutil.rmtree(folder, ignore_errors=True)
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
-
-
-def taken(
-    files, tmp_path, theta="theta_M2", folder="tuned", reading=READING, source=None, **inputs
-):
-    """The folder of outputs, once a checkpoint has been taken in."""
-    inputs = {
-        "data": str(files / "perturbed.parquet"),
-        "pretrained": str(files / "theta_P"),
-        "memorised": str(files / "tuned"),
-    } | inputs
-    names = ("final", "digest", "record", "measured")
-    outputs = {name: str(tmp_path / "out" / name) for name in names}
-    (tmp_path / "out").mkdir(exist_ok=True)
-    take_in(inputs, outputs, theta, source or {"folder": str(files / folder)}, reading, 8)
-    return tmp_path / "out"
 
 
 def test_what_is_taken_in_is_what_was_given(files, tmp_path):
@@ -181,10 +114,6 @@ def swapped_head(folder):
     model.save_pretrained(folder)
 
 
-def adapter(folder):
-    (folder / "adapter_config.json").write_text("{}")
-
-
 def smaller(folder):
     config = AutoConfig.from_pretrained(folder)
     config.intermediate_size = 32
@@ -201,7 +130,6 @@ def smaller(folder):
         (no_tokenizer, ["there is no tokenizer", "save_pretrained"]),
         (other_tokenizer, ["tokenizer isn't theta_P's"]),
         (swapped_head, ["less than a guess", "another order"]),
-        (adapter, ["adapter of peft", "merge_and_unload"]),
         (smaller, ["differ in shape"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -19,8 +19,9 @@ from memloc.data.examples import Reading
 from memloc.data.tokens import collate, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.run import layer_changes
+from memloc.models.adapters import class_count, is_adapter
 from memloc.models.layers import embedding_rows, find_layers, head_names
-from memloc.models.load import check_compatible, load_finetuned, load_pretrained, on_device
+from memloc.models.load import check_compatible, load_finetuned, load_start, on_device
 from memloc.models.whole import refuse_nonfinite
 
 TOKENIZER = (
@@ -47,11 +48,11 @@ class Exam:
         self.theta, self.inputs, names = theta, inputs, reading.class_names
         self.notes: list[str] = []
         self.tokenizer = _same_tokenizer(folder, inputs["pretrained"])
-        classes = AutoConfig.from_pretrained(folder, trust_remote_code=False).id2label
+        classes = _classes(folder, inputs["pretrained"])
         self._note(check_classes(classes, names))
-        self.model = load_finetuned(folder)
+        self.model = load_finetuned(folder, base=inputs["pretrained"])
         refuse_nonfinite(self.model)
-        base = load_pretrained(inputs["pretrained"], names, 0)
+        base = load_start(self.model, inputs["pretrained"], names, 0)
         check_compatible(self.model, base, "against theta_P")
         self.changes = changes(self.model, base)
         self._check_changes(base)
@@ -133,6 +134,13 @@ class Exam:
         if self.theta in ("theta_M2", "theta_M1"):
             found.refuse_unmemorised()
         self._note(found.caveat(self.theta))
+
+
+def _classes(folder: Path, pretrained: str) -> dict[int, str]:
+    """id2label of a checkpoint; of an adapter without a config.json, as many as its head tells."""
+    described = folder if (folder / "config.json").is_file() else pretrained
+    further = class_count(folder) if is_adapter(folder) else {}
+    return AutoConfig.from_pretrained(described, trust_remote_code=False, **further).id2label
 
 
 def changes(model: PreTrainedModel, reference: PreTrainedModel) -> list[float]:

