@@ -76,8 +76,8 @@ def refuse_overwriting(part: Part) -> None:
             if (record := read(path)) and GIVEN in record["made_with"]:
                 raise ApiError(
                     f"{path} was given, and this plan would have it trained: name it in given "
-                    "again, or give this study a results_dir of its own. Or, where it may go, give the "
-                    f"same command with --forcerun {job.rule.name}"
+                    "again, or give this study a results_dir of its own. Or, where it may go, give "
+                    f"the same command with --forcerun {job.rule.name}"
                 )
 
 
