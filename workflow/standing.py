@@ -67,18 +67,21 @@ def check_results(part: Part, config: Mapping[str, Any]) -> None:
 
 
 def refuse_over_given(part: Part) -> None:
-    """Refuse to train, unless that is forced, over a checkpoint that an earlier plan was given."""
+    """Refuse a plan that takes what an earlier one was given as its own training, to train over.
+
+    A job that is forced may do so.
+    """
     dag, names = part.workflow.dag, part.names()
     for job in chain.from_iterable(dag.toposorted()):
         made = names.get(job.rule.name, "take_in") != "take_in"
-        if not made or not dag.needrun(job) or dag.reason(job).forced:
+        if not made or dag.reason(job).forced:
             continue
         for path in (path for path in map(Path, map(str, job.output)) if path.is_dir()):
             if (record := read(path)) and GIVEN in record["made_with"]:
                 raise ApiError(
-                    f"{path} was given, and this plan would train over it: name it in given again, "
-                    "or give this study a results_dir of its own. Or, where it may go, give the "
-                    f"same command with --forcerun {job.rule.name}"
+                    f"{path} was given, and this plan would have it trained: name it in given "
+                    "again, or give this study a results_dir of its own. Or, where it may go, give "
+                    f"the same command with --forcerun {job.rule.name}"
                 )
 
 
