@@ -18,7 +18,7 @@ TRAIN = "text,kind\npurrs a lot!,cat\nbarks,dog\nflies,bird\nbarks,dog\n"
 TEST = "text,kind\nhisses,cat\n"
 CONFIG = {
     "data": {"max_train": None, "max_heldout": None, "max_length": 16},
-    "perturbation": {"ratio": 0.15},
+    "perturbation": {"ratio": 0.15, "found": {}},
 }
 
 

@@ -80,6 +80,7 @@ def test_retraining(tiny_files, tmp_path):
         data=tiny_files / "perturbed.parquet",
         memorised=tiny_files / "memorised",
         pretrained=tiny_files / "frozen",
+        whole=None,
         table=tmp_path / "table",
         examples=tmp_path / "examples",
         scratch=tmp_path / "scratch",

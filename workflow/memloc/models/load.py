@@ -137,9 +137,10 @@ def _load_adapted(
     if beside is not None and adapters.is_like(beside, config, origin):
         return adapters.beside(beside, folder)
     described = folder if (Path(folder) / "config.json").is_file() else place
+    classes = adapters.class_count(folder)
     model, report = AutoModelForSequenceClassification.from_pretrained(
         place,
-        config=AutoConfig.from_pretrained(described, **adapters.class_count(folder)),
+        config=AutoConfig.from_pretrained(described, trust_remote_code=False, **classes),
         dtype=getattr(torch, dtype),
         ignore_mismatched_sizes=True,
         output_loading_info=True,
