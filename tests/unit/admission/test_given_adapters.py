@@ -4,6 +4,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -81,6 +82,9 @@ def test_an_adapter_is_taken_in_over_theta_P(files, tmp_path, adapter):
     assert min(record["relative_change"]) > 0 and record["noisy_as_labelled"] == 18
     assert any("no tokenizer" in note for note in record["notes"])
     assert json.loads((out / "final/base.json").read_text())["weights_hash"]
+    config = json.loads((out / "final/adapter_config.json").read_text())
+    named = config["base_model_name_or_path"]
+    assert not named.startswith("/") and Path(named).resolve() == (files / "theta_P").resolve()
 
 
 @pytest.mark.parametrize("recorded", [False, True])

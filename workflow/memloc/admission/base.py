@@ -1,13 +1,14 @@
 """A given adapter is put on the base of its run: theta_P, by hash where its files tell one."""
 
+import os
 from pathlib import Path
 
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.adapters import CONFIG, read_config
+from memloc.models.adapters import BRING, CONFIG, read_config
 from memloc.models.bases import RECORD, base_of, record_base
 from memloc.models.refusals import weight_files
-from memloc.store.files import read_record
+from memloc.store.files import read_record, write_json
 from memloc.store.provenance import sha256
 
 OTHER = (
@@ -32,6 +33,9 @@ def put_on_base(draft: Path, pretrained: str | Path, final: Path) -> list[str]:
     else:
         notes = _compare(named, Path(pretrained))
         record_base(draft, pretrained, place=final)
+    # A path of the machine that it comes from would mean nothing here, and not be passed on.
+    raw = read_record(draft / CONFIG, BRING) or {}
+    write_json(draft / CONFIG, raw | {"base_model_name_or_path": os.path.relpath(pretrained)})
     if not has_tokenizer(draft):
         load_tokenizer(pretrained).save_pretrained(draft)
         notes.append("it brings no tokenizer: theta_P's is taken")
