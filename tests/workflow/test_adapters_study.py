@@ -54,8 +54,17 @@ def test_checkpoints_are_adapters_that_peft_reads(finished):
     assert said["dtype"] == "bfloat16" and (folder / said["folder"]).resolve() == base.resolve()
     digest = (finished / RUN / "perturbed/final.sha256").read_text()
     assert digest.endswith("final/adapter_model.safetensors\n")
+    named = provenance(folder / "adapter_config.json")["base_model_name_or_path"]
+    assert named == "resources/models/tiny"
     record = provenance(finished / RUN / "perturbed/final.provenance.json")
     assert record["lora"] == {**LORA, "targets": "all-linear"}
+
+
+def test_no_file_of_a_checkpoint_names_a_folder_of_the_machine(finished):
+    """Or `memloc bundle` refuses the study, and the same training gives other bytes elsewhere."""
+    files = [p for p in finished.glob("results/**/final/*") if p.suffix != ".safetensors"]
+    assert files
+    assert not [p for p in files if str(finished).encode() in p.read_bytes()]
 
 
 def test_another_rank_trains_and_localises_anew(finished):

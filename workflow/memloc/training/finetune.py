@@ -1,6 +1,7 @@
 """One fine-tuning run from files to files: load, train, and put the checkpoints in place."""
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -192,7 +193,8 @@ def _write_checkpoint(
     with atomic(folder, _bytes(model)) as draft:
         if is_adapted(model):
             base, dtype = model.memloc_base
-            save_adapter(model, base, draft)
+            # Relative: a checkpoint that names a folder of this machine could not be bundled.
+            save_adapter(model, os.path.relpath(base), draft)
             record_base(draft, base, dtype, place=folder)
         else:
             model.save_pretrained(draft, max_shard_size="100GB")
