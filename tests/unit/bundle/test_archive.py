@@ -153,6 +153,8 @@ def test_a_manifest_that_leads_elsewhere_or_is_none_is_refused(tmp_path):
         b'{"bundle": 1, "files": {}, "left_out": [], "results": "..", "resources": "s"}',
         b'{"bundle": 99}',
         b'{"bundle": 1}',
+        b'{"bundle": 1, "files": {}, "results": "r", "resources": "s"}',
+        b'{"bundle": 1, "files": {}, "left_out": 5, "results": "r", "resources": "s"}',
         b"[]",
         b"{",
     ):

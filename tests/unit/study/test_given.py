@@ -166,9 +166,25 @@ def test_a_checkpoint_in_the_way_of_results(folder):
     place = results / "a/bert/seed1/perturbed/final"
     place.mkdir(parents=True)
     (place / "config.json").write_text("{}")
-    with pytest.raises(MemlocError, match="where the results of this run go"):
+    with pytest.raises(MemlocError, match="where the results of a/bert/seed1 go"):
         study(run(place), results_dir=str(results))
     assert study(run(place)).given
+
+
+def test_a_checkpoint_in_the_way_of_another_runs_results(folder):
+    results = folder.parent / "results"
+    place = results / "a/bert/seed2/perturbed/final"
+    place.mkdir(parents=True)
+    (place / "config.json").write_text("{}")
+    runs = (run(place, seed=1), run(folder, seed=2))
+    with pytest.raises(MemlocError, match="would be lost"):
+        study(*runs, results_dir=str(results), model_seeds=[1, 2])
+    other = results / "b/bert/seed1/perturbed/final"
+    other.mkdir(parents=True)
+    (other / "config.json").write_text("{}")
+    runs = (run(other), run(folder, task="b"))
+    with pytest.raises(MemlocError, match="where the results of b/bert/seed1 go"):
+        study(*runs, results_dir=str(results), tasks=["a", "b"])
 
 
 def test_validation_rows_that_training_may_have_seen(folder):

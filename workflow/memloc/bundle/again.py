@@ -74,9 +74,13 @@ def compute_again(results: Path, resources: Path, asked: Asked) -> tuple[list[st
         (name, compute)
         for name, compute in COMPUTE.items()
         if (run.folder / f"{name}.tsv").exists()
-        and (asked.table is None or Path(asked.table).name.startswith(name))
+        and (asked.table is None or Path(asked.table).name == f"{name}.tsv")
     ]
     if not tables:
+        if asked.table:
+            raise MemlocError(
+                f"{asked.table} can't be computed again: name swap.tsv or retrain.tsv of a run"
+            )
         raise MemlocError(f"{run.folder} has neither swap.tsv nor retrain.tsv to compare with")
     lines, same = [], True
     for name, compute in tables:
@@ -118,6 +122,10 @@ def _compared(
     table = read_tsv(run.folder / f"{name}.tsv", COLUMNS["windows"]).set_index(["start", "end"])
     n_layers = int(table.index.get_level_values("end").max())
     windows = [parse_window(word.strip(), n_layers) for word in asked.split(",")]
+    if lacking := [window_name(window) for window in windows if window not in table.index]:
+        raise MemlocError(
+            f"{run.folder / name}.tsv has no window {', '.join(lacking)}: name some that it has"
+        )
     made = _made(run, name, windows[0])
     _same_threads(made)
     with tempfile.TemporaryDirectory(prefix="memloc-") as scratch:

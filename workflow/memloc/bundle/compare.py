@@ -112,6 +112,8 @@ def _checked(manifest: Any, path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("bundle") != FORMAT:
         raise MemlocError(f"{path}: another version of memloc has packed this. {ANEW}")
     places = [*manifest["files"], manifest["results"], manifest["resources"]]
+    if not isinstance(manifest.get("left_out"), list):
+        raise MemlocError(f"{path}: {MANIFEST} doesn't say what was left out. {ANEW}")
     for name in places:
         if leads_out(name):
             raise MemlocError(f"{path}: {shortly(name)} leads out of its folder. {ANEW}")

@@ -42,7 +42,7 @@ def check_runs(runs: Sequence[Run], study: Any) -> None:
         for theta in (name for name in THETAS if name in run):
             if "folder" in run[theta]:
                 _check_folder(run[theta]["folder"], f"{where}: {theta}")
-                _check_apart(run, theta, study.places.results)
+                _check_apart(run, theta, runs, study.places.results)
         if "theta_F" in run:
             _check_one_frozen(run, runs)
     _check_setting(study)
@@ -95,14 +95,16 @@ def _check_folder(name: str, where: str) -> None:
         )
 
 
-def _check_apart(run: Run, theta: str, results: str) -> None:
-    """Raise MemlocError for a folder among the run's results, which jobs replace."""
+def _check_apart(run: Run, theta: str, runs: Sequence[Run], results: str) -> None:
+    """Raise MemlocError for a folder among the results of any run of the study: jobs replace it."""
     folder = Path(run[theta]["folder"]).expanduser().resolve()
-    if folder.is_relative_to(Path(results, run["task"], run["model"]).resolve()):
-        raise MemlocError(
-            f"{WHERE} {named(key_of(run))}: {theta}: {run[theta]['folder']} lies where the results "
-            "of this run go, and would be lost: move it elsewhere, or name another results_dir"
-        )
+    for one in runs:
+        if folder.is_relative_to(Path(results, one["task"], one["model"]).resolve()):
+            raise MemlocError(
+                f"{WHERE} {named(key_of(run))}: {theta}: {run[theta]['folder']} lies where the "
+                f"results of {named(key_of(one))} go, and would be lost: move it elsewhere, or "
+                "name another results_dir"
+            )
 
 
 def _check_one_frozen(run: Run, runs: Sequence[Run]) -> None:
