@@ -79,7 +79,9 @@ rule task_table:
     input:
         tables=expand(PLACES.data, task=STUDY.task_names),
         manifests=expand(PLACES.retrieved(".manifest.json"), task=STUDY.task_names),
-        models=expand(PLACES.pretrained(), model=STUDY.models),
+        # folders have no checksum: their digests tell whether they are others
+        models=ancient(expand(PLACES.pretrained(), model=STUDY.models)),
+        digests=expand(PLACES.pretrained(".sha256"), model=STUDY.models),
     output:
         f"{PLACES.results}/tasks.tsv",
     log:

@@ -38,7 +38,8 @@ rule fetch:
     input:
         tables=expand(PLACES.retrieved(".parquet"), task=STUDY.fetched_tasks()),
         manifests=expand(PLACES.retrieved(".manifest.json"), task=STUDY.fetched_tasks()),
-        models=expand(PLACES.pretrained(), model=STUDY.models),
+        models=ancient(expand(PLACES.pretrained(), model=STUDY.models)),
+        digests=expand(PLACES.pretrained(".sha256"), model=STUDY.models),
         given=[found["record"] for found in STUDY.given.checkpoints()],
     output:
         f"{PLACES.results}/fetched.tsv",

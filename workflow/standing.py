@@ -69,12 +69,12 @@ def check_results(part: Part, config: Mapping[str, Any]) -> None:
 def refuse_over_given(part: Part) -> None:
     """Refuse a plan that takes what an earlier one was given as its own training, to train over.
 
-    A job that is forced may do so.
+    A job of a rule that --forcerun names may do so, and no other: --forceall names no checkpoint.
     """
     dag, names = part.workflow.dag, part.names()
     for job in chain.from_iterable(dag.toposorted()):
         made = names.get(job.rule.name, "take_in") != "take_in"
-        if not made or dag.reason(job).forced:
+        if not made or job.rule.name in part.workflow.dag_settings.forcerun:
             continue
         for path in (path for path in map(Path, map(str, job.output)) if path.is_dir()):
             if (record := read(path)) and GIVEN in record["made_with"]:

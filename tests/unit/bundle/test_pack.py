@@ -146,6 +146,9 @@ def test_a_folder_of_results_is_compared_with_its_records(study):
     lines = in_results(study / "results").faults
     assert [line for line in lines if "swap.tsv isn't as it was made" in line]
     assert [line for line in lines if "stray.tsv has no record" in line] and len(lines) == 2
+    (study / "results" / RUN / "swap.tsv").unlink()
+    lines = in_results(study / "results").faults
+    assert [line for line in lines if line.startswith("missing: ") and line.endswith("swap.tsv")]
 
 
 def test_a_studys_own_sources_go_along_where_they_have_a_name_elsewhere(study):

@@ -1,5 +1,7 @@
 """Rows found by memorisation: by a plain loop, with ties, over models, and what is refused."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +21,9 @@ MEMORISED = st.lists(st.sampled_from([-0.2, 0.0, 0.25, 0.5, 0.75]), min_size=1, 
 @given(MEMORISED, st.sampled_from([0.1, 0.25, 0.4]), st.randoms())
 def test_a_share_is_the_most_memorised_whatever_the_order_of_rows(values, share, random):
     rows = list(enumerate(values))
-    by_hand = sorted(rows, key=lambda row: (-row[1], row[0]))[: int(share * len(rows))]
+    by_hand = sorted(rows, key=lambda row: (-row[1], row[0]))[
+        : int(Fraction(str(share)) * len(rows))
+    ]
     random.shuffle(rows)
     index, memorisation = (np.array(part) for part in zip(*rows, strict=True))
     found = chosen(index, memorisation, {"share": share})

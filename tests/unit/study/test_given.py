@@ -217,3 +217,17 @@ def test_seeds_have_the_same_checkpoints_and_one_theta_F(folder):
     assert [(c["theta"], c["seed"]) for c in plan.given.checkpoints()] == [
         ("theta_M2", 1), ("theta_M2", 2), ("theta_F", 1)
     ]  # fmt: skip
+
+
+def test_what_is_trained_beside_an_adapter_is_one_of_its_rank(folder):
+    lora = {"r": 8, "alpha": 8, "dropout": 0.0, "targets": "all-linear", "base": "float32"}
+    asked = run(folder, train_missing=["theta_O"])
+    with pytest.raises(MemlocError, match=r"no adapter.*as an adapter of rank 8"):
+        study(asked, training=PAPER["training"] | {"lora": lora})
+    (folder / "adapter_config.json").write_text('{"r": 4}')
+    with pytest.raises(MemlocError, match=r"rank 4.*theta_O as a whole model.*training.lora"):
+        study(asked)
+    with pytest.raises(MemlocError, match=r"rank 4.*as an adapter of rank 8"):
+        study(asked, training=PAPER["training"] | {"lora": lora})
+    study(asked, training=PAPER["training"] | {"lora": lora | {"r": 4}})
+    study(run(folder))  # nothing is trained beside it

@@ -37,9 +37,11 @@ def in_results(folder: Path) -> Found:
     if not recorded:
         raise MemlocError(f"{folder} holds no results of memloc. Name the folder of results_dir")
     there = [path for path in recorded if path.exists()]
-    gone = [str(path) for path in recorded if not path.exists()]
+    lost = [path for path in recorded if not path.exists()]
+    gone = [str(path) for path in lost if not path.suffix]  # folders: checkpoints
+    missing = [f"missing: {path}" for path in lost if path.suffix]
     lines = [line for path in progress(there, len(there), "comparing") for line in faults(path)]
-    lines += [f"{path} has no record" for path in strays]
+    lines += missing + [f"{path} has no record" for path in strays]
     count = sum(len((read(path) or {"files": ()})["files"]) for path in there)
     return Found(lines, count, gone)
 

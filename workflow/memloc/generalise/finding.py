@@ -7,6 +7,7 @@ most memorised share, count as noisy. With several models the mean over models d
 
 import logging
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def chosen(
         return memorisation >= criterion["threshold"]
     found = np.zeros(len(index), dtype=bool)
     order = np.lexsort((index, -memorisation))
-    found[order[: int(criterion["share"] * len(index))]] = True
+    found[order[: int(Decimal(str(criterion["share"])) * len(index))]] = True
     return found
 
 

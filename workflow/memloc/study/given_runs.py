@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
+from memloc.store.files import read_record
 from memloc.study.admission import source_facts
 
 THETAS = ("theta_M2", "theta_M1", "theta_O", "theta_F")
 WHERE = "configuration: given:"
+BRING = "Bring the adapter anew, as peft's save_pretrained writes it"
 Run = Mapping[str, Any]
 
 
@@ -45,6 +47,7 @@ def check_runs(runs: Sequence[Run], study: Any) -> None:
                 _check_apart(run, theta, runs, study.places.results)
         if "theta_F" in run:
             _check_one_frozen(run, runs)
+        _check_adapter(run, study.model_settings(run["model"])["training"].get("lora"))
     _check_setting(study)
 
 
@@ -115,6 +118,29 @@ def _check_one_frozen(run: Run, runs: Sequence[Run]) -> None:
             f"{WHERE} {named(key_of(run))}: theta_F is one for all seeds of a task and model: name "
             "the same one in each"
         )
+
+
+def _check_adapter(run: Run, lora: Mapping[str, Any] | None) -> None:
+    """Raise MemlocError where what train_missing names would be built otherwise than theta_M2.
+
+    lora: the settings that it would be trained by. A theta_M2 of the hub is compared when it is
+    taken in, and so are targets.
+    """
+    if not run["train_missing"] or "folder" not in run["theta_M2"]:
+        return
+    where = f"{WHERE} {named(key_of(run))}: theta_M2"
+    folder = Path(run["theta_M2"]["folder"]).expanduser()
+    adapter = read_record(folder / "adapter_config.json", BRING)
+    ours, theirs = adapter and adapter.get("r"), lora and lora["r"]
+    if ours == theirs:
+        return
+    missing = " and ".join(run["train_missing"])
+    have = f"an adapter of rank {ours}" if adapter else "no adapter"
+    built = f"an adapter of rank {theirs}" if lora else "a whole model"
+    raise MemlocError(
+        f"{where} is {have}, and train_missing would train {missing} as {built}: set training.lora "
+        "to what theta_M2 was trained with (null for a whole model), or leave out train_missing"
+    )
 
 
 def _check_setting(study: Any) -> None:
