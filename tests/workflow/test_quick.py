@@ -68,7 +68,8 @@ def test_it_ends_in_a_page_and_a_sentence_with_a_short_log(study):
     command = [sys.executable, "workflow/scripts/show.py", "results/quick"]
     paths = surroundings(PYTHONPATH=str(study / "workflow"))
     shown = subprocess.check_output(command, cwd=study, env=os.environ | paths, text=True)
-    assert "Cost: " in shown and shown.rstrip().splitlines()[-1] in answer
+    sentence, *limits = shown.split("in a browser.\n\n")[1].splitlines()
+    assert "Cost: " in shown and sentence in answer and "It rests on 1 task" in limits[0]
     watched = [sys.executable, "-m", "memloc", "status"]
     status = subprocess.check_output(watched, cwd=study, env=os.environ | paths, text=True)
     assert "All that was planned is done" in status
