@@ -120,9 +120,11 @@ def test_jobs_ask_for_what_was_planned(cluster, finished):
 
 def test_like_jobs_share_an_array_or_a_job(cluster, finished):
     jobs = submitted(cluster.jobs(), finished)
-    # Windows of a run become ready at once; halves don't, as their splits end one by one.
+    # Windows of a run become ready at once, but for that of all layers, which comes before them;
+    # halves don't, as their splits end one by one.
     windows = [job for job in jobs if rule_of(job) == "retrain"]
-    assert sorted(job["ArrayTaskId"] for job in windows) == ["1", "2", "3"]
+    assert len(windows) == 3
+    assert {"1", "2"} <= {job.get("ArrayTaskId") for job in windows}
     assert {job["Partition"] for job in windows} == {"gpu"}
     figures = [job for job in jobs if rule_of(job) == "figures"]
     assert len(figures) < len(FIGURES)
