@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError, listed
 from memloc.models.adapters import NAME, is_adapted, refuse_odd
+from memloc.models.layers import misfits
 from memloc.models.load import on_device
 
 Weights = Mapping[str, torch.Tensor]
@@ -64,16 +65,10 @@ def _out_of_peft(model: Any, name: str) -> Any:
 
 def _with_weights(like: PreTrainedModel, weights: Weights, name: str) -> PreTrainedModel:
     model = copy.deepcopy(like)
-    wanted = model.state_dict()
-    wrong = {
-        key
-        for key in wanted.keys() | weights.keys()
-        if key not in wanted or key not in weights or wanted[key].shape != weights[key].shape
-    }
-    if wrong:
+    if wrong := misfits(model.state_dict(), weights):
         raise MemlocError(
             f"{name}: its state dict doesn't fit a {type(like).__name__} of the other model's "
-            f"configuration: {listed(sorted(wrong))} are missing, unknown or of another shape"
+            f"configuration: {listed(wrong)} are missing, unknown or of another shape"
         )
     model.load_state_dict(weights)
     return model

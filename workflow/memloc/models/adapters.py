@@ -21,7 +21,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError, listed
-from memloc.models.layers import find_layers, freeze_embeddings, head_names, pooler_names
+from memloc.models.layers import (
+    find_layers,
+    freeze_embeddings,
+    head_names,
+    misfits,
+    pooler_names,
+)
 from memloc.seeds import derive
 from memloc.store.files import read_record, reading
 
@@ -355,15 +361,10 @@ def put_adapter(model: PreTrainedModel, config: Any, folder: str | Path) -> None
 def fill(model: PreTrainedModel, weights: dict[str, Tensor], folder: str | Path) -> None:
     """Give an adapted model the trained weights of a folder. Raises MemlocError unless they fit."""
     named = {name: p for name, p in model.named_parameters() if name in trained_names(model)}
-    wrong = {
-        name
-        for name in named.keys() | weights.keys()
-        if name not in named or name not in weights or named[name].shape != weights[name].shape
-    }
-    if wrong:
+    if wrong := misfits(named, weights):
         raise MemlocError(
             f"{folder}: the adapter doesn't fit a {type(model).__name__} of its base: "
-            f"{listed(sorted(wrong))} are missing, unknown or of another shape; it belongs to "
+            f"{listed(wrong)} are missing, unknown or of another shape; it belongs to "
             "another base, or its files are incomplete"
         )
     for name, parameter in named.items():

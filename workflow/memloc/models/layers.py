@@ -1,5 +1,7 @@
 """The parts of a classifier, its layers and its head, and which of them are trained."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import nn
 from transformers import PreTrainedModel
@@ -44,6 +46,15 @@ def _size(module: nn.Module) -> int:
 def layer_parameter_count(model: PreTrainedModel) -> int:
     """Parameters of one layer (all layers are alike)."""
     return _size(find_layers(model)[0])
+
+
+def misfits(ours: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> list[str]:
+    """Names, in order, of what only one of two models has, or has in another shape."""
+    return sorted(
+        name
+        for name in ours.keys() | theirs.keys()
+        if name not in ours or name not in theirs or ours[name].shape != theirs[name].shape
+    )
 
 
 def embedding_rows(model: PreTrainedModel) -> int | None:

@@ -15,7 +15,14 @@ from memloc.models.adapters import Lora
 from memloc.models.bases import base_of
 from memloc.models.digests import checkpoint_digest as checkpoint_digest
 from memloc.models.digests import weights_hash as weights_hash
-from memloc.models.layers import find_layers, head_names, pooler, pooler_names, toy_inputs
+from memloc.models.layers import (
+    find_layers,
+    head_names,
+    misfits,
+    pooler,
+    pooler_names,
+    toy_inputs,
+)
 from memloc.models.whole import refuse_further_layers
 from memloc.seeds import derive
 from memloc.store.files import reading
@@ -228,15 +235,11 @@ def agree_on_padding(model: PreTrainedModel, pad_id: int) -> None:
 
 def check_compatible(ours: PreTrainedModel, theirs: PreTrainedModel, where: str) -> None:
     """Raise MemlocError unless both models have the same parameter names and shapes."""
-    shapes = [{n: tuple(p.shape) for n, p in model.named_parameters()} for model in (ours, theirs)]
-    differing = sorted(
-        name
-        for name in shapes[0].keys() | shapes[1].keys()
-        if shapes[0].get(name) != shapes[1].get(name)
-    )
-    if differing:
+    models = [dict(model.named_parameters()) for model in (ours, theirs)]
+    if differing := misfits(*models):
         name = differing[0]
+        one, two = (tuple(own[name].shape) if name in own else None for own in models)
         raise MemlocError(
-            f"{where}: the two models differ in shape, e.g. {name}: {shapes[0].get(name)} against "
-            f"{shapes[1].get(name)}; both must come from the same pre-trained model and task"
+            f"{where}: the two models differ in shape, e.g. {name}: {one} against {two}; both must "
+            "come from the same pre-trained model and task"
         )
