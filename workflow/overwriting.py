@@ -18,6 +18,7 @@ from memloc.store.records import differences, is_as_read, made_with, read, recor
 from part import Part
 
 SHOWN = 3
+GIVEN = "settings.theta"  # what only checkpoints that were given are made with
 MISSING, NEWER, SAME = "is missing", "newer", "is the same, but newer"
 REMEDIES = {
     MISSING: "Bring what is missing from where these results were made; a model or data can also "
@@ -43,6 +44,24 @@ def refuse_overwriting(part: Part, resources: str) -> None:
         raise ApiError(_refusal(refused))  # which Snakemake shows without a trace
     if said := _repeated(workflow, trainings):
         logger.warning(said)
+
+
+def refuse_over_given(part: Part) -> None:
+    """Refuse a plan that takes what an earlier one was given as its own training, to train over.
+
+    A job of a rule that --forcerun names may do so, and no other: --forceall names no checkpoint.
+    """
+    names, forced = part.names(), part.workflow.dag_settings.forcerun
+    for job in _jobs(part):
+        if names[job.rule.name] == "take_in" or job.rule.name in forced:
+            continue
+        for path in (path for path in map(Path, map(str, job.output)) if path.is_dir()):
+            if (record := read(path)) and GIVEN in record["made_with"]:
+                raise ApiError(
+                    f"{path} was given, and this plan would have it trained: name it in given "
+                    "again, or give this study a results_dir of its own. Or, where it may go, give "
+                    f"the same command with --forcerun {job.rule.name}"
+                )
 
 
 def _jobs(part: Part) -> Iterator[Any]:

@@ -26,9 +26,10 @@ from memloc.errors import MemlocError
 from memloc.machine.gpus import chosen_gpus, cpu_refusal
 from memloc.study.sources import is_local
 from memloc.study.study import Study
+from overwriting import refuse_over_given
 from part import Part
 from readable import readable
-from standing import check_results, refuse_over_given
+from standing import check_results
 
 # Where things lie and how much may be spent: no part of what the whole study costs.
 ELSEWHERE = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget", "allow_cpu")

@@ -22,7 +22,6 @@ from overwriting import refuse_overwriting
 from part import Part
 
 SHOWN = 3
-GIVEN = "settings.theta"  # what only checkpoints that were given are made with
 
 
 @dataclass(frozen=True)
@@ -64,25 +63,6 @@ def check_results(part: Part, config: Mapping[str, Any]) -> None:
         alike = (one for one in found if one.record and not one.differs)
         stays = (one for one in alike if not workflow.dag.needrun(one.job))
         _make_known(workflow, (one for one in stays if not _is_known(workflow, one.job)))
-
-
-def refuse_over_given(part: Part) -> None:
-    """Refuse a plan that takes what an earlier one was given as its own training, to train over.
-
-    A job of a rule that --forcerun names may do so, and no other: --forceall names no checkpoint.
-    """
-    dag, names = part.workflow.dag, part.names()
-    for job in chain.from_iterable(dag.toposorted()):
-        made = names.get(job.rule.name, "take_in") != "take_in"
-        if not made or job.rule.name in part.workflow.dag_settings.forcerun:
-            continue
-        for path in (path for path in map(Path, map(str, job.output)) if path.is_dir()):
-            if (record := read(path)) and GIVEN in record["made_with"]:
-                raise ApiError(
-                    f"{path} was given, and this plan would have it trained: name it in given "
-                    "again, or give this study a results_dir of its own. Or, where it may go, give "
-                    f"the same command with --forcerun {job.rule.name}"
-                )
 
 
 def _standing(part: Part, resources: str) -> Iterator[Standing]:
