@@ -14,7 +14,7 @@ from memloc.machine.gpus import own_gpu
 from memloc.store.files import forbidden, full_disk, is_full
 from memloc.store.lock import one_process
 from memloc.store.provenance import memloc_version
-from memloc.store.records import check, inputs, made_with, recorded
+from memloc.store.records import Inputs, check, inputs, made_with, recorded
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 lifeline.hold()  # before anything that takes long is imported
@@ -34,7 +34,7 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     """Run the body as one job, with a GPU of its own if the rule asks for one."""
     with (
         _reporting(snakemake) as logger,
-        _recorded(snakemake, _checked(snakemake)),
+        _recorded(snakemake, inputs(_checked(snakemake))),
         _own_gpu(snakemake),
     ):
         yield logger
@@ -48,11 +48,11 @@ def run(snakemake: Any) -> Iterator[bool]:
     job's outputs meanwhile: nothing is left to do then.
     """
     with _reporting(snakemake):
-        digests = _checked(snakemake)
-        identity = {"params": dict(snakemake.params.items()), "inputs": inputs(digests)}
+        read_from = inputs(_checked(snakemake))
+        identity = {"params": dict(snakemake.params.items()), "inputs": read_from}
         with (
             one_process(snakemake.params.scratch, identity, snakemake.output) as done,
-            nullcontext() if done else _recorded(snakemake, digests),
+            nullcontext() if done else _recorded(snakemake, read_from),
             nullcontext() if done else _own_gpu(snakemake),  # not earlier: waiting needs no GPU
         ):
             yield done
@@ -66,12 +66,12 @@ def _checked(snakemake: Any) -> dict[str, str | None]:
     return {path: check(path) for path in snakemake.input}
 
 
-def _recorded(snakemake: Any, digests: dict[str, str | None]) -> AbstractContextManager[None]:
+def _recorded(snakemake: Any, read_from: Inputs) -> AbstractContextManager[None]:
     """Record what the body makes; not in a storage, to which only declared outputs go."""
     if os.environ.get("MEMLOC_RECORDS") == "no":
         return nullcontext()
     made = made_with(snakemake.wildcards, snakemake.params)
-    return recorded(snakemake.output, made, inputs(digests))
+    return recorded(snakemake.output, made, read_from)
 
 
 @contextmanager

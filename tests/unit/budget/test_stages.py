@@ -18,6 +18,7 @@ from memloc.budget.finished import compare, finished_jobs
 from memloc.budget.model import CostModel, Job
 from memloc.budget.sizes import KNOWN_MODELS, Sizes, layer_size
 from memloc.store.tables import read_tsv
+from memloc.study.params import lora_of
 from memloc.study.tasks import load_task
 from memloc.summary.budget import write_actual, write_budget
 from memloc.windows import all_windows
@@ -120,9 +121,7 @@ def test_a_decoder_of_billions_is_planned_by_its_adapters(billions):
     assert model.parameters == pytest.approx(7.5e9, rel=0.01)
     adapter = 8 * sum(n + m for n, m in maps)
     settings = billions.settings("llama")
-    assert adapters.adapter_parameters(model, adapters.lora_of(settings)) == pytest.approx(
-        adapter, rel=0.1
-    )
+    assert adapters.adapter_parameters(model, lora_of(settings)) == pytest.approx(adapter, rel=0.1)
     trained = run("train_perturbed", model="llama", gpus=1, outputs=(("final", False),))
     retrained = run("retrain", model="llama", gpus=1)
     retrained.wildcards["windows"] = "all"

@@ -8,14 +8,13 @@ import torch
 from families import FAMILIES as MORE
 from families import build, save, unigram_decoder
 from memloc.errors import MemlocError
+from memloc.models.digests import checkpoint_digest, weights_hash
 from memloc.models.layers import find_layers, head_names
 from memloc.models.load import (
     check_compatible,
-    checkpoint_digest,
     load_finetuned,
     load_pretrained,
     load_with_notes,
-    weights_hash,
 )
 from tiny import FAMILIES, tiny_model
 

@@ -45,14 +45,13 @@ def put_on_base(draft: Path, pretrained: str | Path, final: Path) -> list[str]:
 def _compare(named: str, pretrained: Path) -> list[str]:
     """A note where the base that an adapter names can't be compared with theta_P by its weights."""
     folder = Path(named).expanduser()
-    if named and folder.is_dir():
-        for file in weight_files(pretrained):
-            if (folder / file).is_file() and sha256(folder / file) != sha256(pretrained / file):
-                raise MemlocError(
-                    OTHER.format(what=f"{CONFIG} names {named}, whose {file} has another hash")
-                )
-            if (folder / file).is_file():
-                return []
+    shared = [name for name in weight_files(pretrained) if named and (folder / name).is_file()]
+    for name in shared:
+        if sha256(folder / name) != sha256(pretrained / name):
+            what = f"{CONFIG} names {named}, whose {name} has another hash"
+            raise MemlocError(OTHER.format(what=what))
+    if shared:
+        return []
     manifest = read_record(pretrained / "manifest.json", "Delete the folder") or {}
     if named and named in manifest.get("source", {}).values():
         return []

@@ -8,16 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memloc.budget.sizes import ModelSize
-from memloc.study.params import LORA
+from memloc.study.params import lora_of
 
 BYTES = {"float32": 4, "bfloat16": 2}
 Lora = Mapping[str, Any]
-
-
-def lora_of(settings: Mapping[str, Any]) -> Lora | None:
-    """How a model's adapters are built; None where whole layers are trained."""
-    chosen = settings["training"].get("lora")
-    return {**LORA, **chosen} if chosen else None
 
 
 def adapter_parameters(model: ModelSize, lora: Lora) -> float:

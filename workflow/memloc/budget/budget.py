@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memloc.budget.adapters import lora_of
 from memloc.budget.model import CostModel, Job
 from memloc.budget.rates import Factor, is_cpu
 from memloc.budget.schedule import Item, longest_chain, peak_bytes, schedules
@@ -17,6 +16,7 @@ from memloc.budget.space import device_bytes
 from memloc.budget.stages import STAGES, on_device, stage_of
 from memloc.budget.words import in_bytes
 from memloc.budget.work import Facts
+from memloc.study.params import lora_of
 
 COLUMNS = [
     *("kind", "stage", "model", "jobs", "hours", "gpu_hours", "gpu_hours_low"),

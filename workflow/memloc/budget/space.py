@@ -5,7 +5,7 @@ Planning imports this: no torch, no pandas.
 
 from collections.abc import Callable
 
-from memloc.budget.adapters import base_bytes, lora_of, trained_parameters
+from memloc.budget.adapters import base_bytes, trained_parameters
 from memloc.budget.work import (
     MIXTURES,
     SMALL,
@@ -14,6 +14,7 @@ from memloc.budget.work import (
     trained_checkpoint,
     window_layers,
 )
+from memloc.study.params import lora_of
 from memloc.windows import parse_windows
 
 HOST_MB = 3000  # of a process with torch and a device's libraries

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memloc.budget.adapters import backward, lora_of, trained_parameters
+from memloc.budget.adapters import backward, trained_parameters
 from memloc.budget.rates import Rate
 from memloc.budget.sizes import ModelSize, Sizes, TaskSize
 from memloc.study.control import pair_of
+from memloc.study.params import lora_of
 from memloc.windows import Window, all_windows, parse_windows
 
 START = 4.0  # seconds to import torch and to load a model; a cold network disk takes longer

@@ -42,11 +42,8 @@ def _tasks(config: Mapping[str, Any], texts: bool) -> Iterator[Path]:
         except MemlocError:  # a file of it isn't there: nothing can go along
             continue
         for place in data:
-            yield from (
-                (file for file in place.rglob("*") if file.is_file())
-                if (place.is_dir())
-                else [place]
-            )
+            inner = (file for file in place.rglob("*") if file.is_file())
+            yield from inner if place.is_dir() else [place]
 
 
 def _models(config: Mapping[str, Any]) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.models.adapters import BRING, CONFIG
-from memloc.models.digests import weights_hash
+from memloc.models.digests import weight_parts, weights_hash
 from memloc.store.files import read_record, write_json
 
 RECORD = "base.json"  # beside the adapter: weights_hash, folder (from there), dtype
@@ -82,8 +82,8 @@ def _places(
 
 def _hash(folder: Path) -> str:
     """weights_hash, once per content: gigabytes are read for it."""
-    files = sorted(p for end in ("*.safetensors", "*.bin") for p in folder.glob(end))
-    stamps = tuple((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in files)
+    stats = ((part.name, part.stat()) for part in weight_parts(folder))
+    stamps = tuple((name, said.st_mtime_ns, said.st_size) for name, said in stats)
     return _remembered(str(folder.resolve()), stamps)
 
 

@@ -22,5 +22,10 @@ def checkpoint_digest(folder: str | Path) -> str:
 
 def weights_hash(folder: str | Path) -> str:
     """One hash of all weight files of a folder, however many and in whichever format."""
-    files = sorted(path for end in ("*.safetensors", "*.bin") for path in Path(folder).glob(end))
+    files = weight_parts(folder)
     return hashlib.sha256(" ".join(sha256(path) for path in files).encode()).hexdigest()
+
+
+def weight_parts(folder: str | Path) -> list[Path]:
+    """All weight files of a folder, in order."""
+    return sorted(path for end in ("*.safetensors", "*.bin") for path in Path(folder).glob(end))

@@ -13,8 +13,6 @@ from memloc.errors import MemlocError
 from memloc.models import adapters
 from memloc.models.adapters import Lora
 from memloc.models.bases import base_of
-from memloc.models.digests import checkpoint_digest as checkpoint_digest
-from memloc.models.digests import weights_hash as weights_hash
 from memloc.models.layers import (
     find_layers,
     head_names,

@@ -243,7 +243,7 @@ class ControlPlan:
     def auxiliary_data(self, w: Mapping[str, str]) -> str:
         """The auxiliary task's data, once task and pair are known to be possible."""
         if self.study.finds_noise:
-            raise refuse_control()
+            refuse_control()
         check_auxiliary(self.settings, [w["task"]])
         if w.get("pair"):
             check_pair(pair_of(w["pair"]), self.study.known_layers(w["model"]))

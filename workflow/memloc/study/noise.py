@@ -6,7 +6,7 @@ imports this module: no torch, no pandas.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from memloc.errors import MemlocError
 
@@ -73,9 +73,9 @@ def check_noise(config: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_control() -> MemlocError:
-    """What is said where a study that finds its noise asks for the control setup."""
-    return _refused(
+def refuse_control() -> NoReturn:
+    """Raise MemlocError where a study that finds its noise asks for the control setup."""
+    raise _refused(
         "stages: control scores techniques on noise that was injected, also in control.auxiliary; "
         "with perturbation.noise: found leave control out of stages"
     )

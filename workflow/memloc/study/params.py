@@ -24,6 +24,12 @@ def without(section: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in section.items() if key not in names}
 
 
+def lora_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How a model's adapters are built, by its settings; None where whole layers are trained."""
+    chosen = settings["training"].get("lora")
+    return LORA | chosen if chosen else None
+
+
 class Params:
     """Params of the rules of one study."""
 
@@ -123,8 +129,8 @@ class Params:
 
     def lora(self, model: str) -> dict[str, Any]:
         """How one model's adapters are built, as `lora`; nothing where whole layers are trained."""
-        chosen = self.study.model_settings(model)["training"]["lora"]
-        return {"lora": LORA | chosen} if chosen else {}
+        chosen = lora_of(self.study.model_settings(model))
+        return {"lora": chosen} if chosen else {}
 
     def training(self, w: Wildcards) -> dict[str, Any]:
         """What decides a run on the perturbed labels, theta_M1's threshold included."""

@@ -71,7 +71,7 @@ class Study:
         if self.finds_noise:
             noise.refuse_marked(self.tasks, self.task_names)
             if "control" in config["stages"]:
-                raise noise.refuse_control()
+                noise.refuse_control()
         self._check_figure_names()
 
     # --- tasks ---------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from memloc.data.tokens import load_tokenizer
 from memloc.machine.device import pick_device
 from memloc.models.adapters import Lora, is_adapted, save_adapter, trained_names, unfreeze_layers
 from memloc.models.bases import record_base
+from memloc.models.digests import checkpoint_digest, weights_hash
 from memloc.models.layers import freeze_all_but_head
-from memloc.models.load import checkpoint_digest, load_pretrained, on_device, weights_hash
+from memloc.models.load import load_pretrained, on_device
 from memloc.models.longest import refuse_longer
 from memloc.models.run_record import RunRecord
 from memloc.store.files import atomic, require_space, write_json

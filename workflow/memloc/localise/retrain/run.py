@@ -11,13 +11,12 @@ from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
 from memloc.localise.weights import whole_window
 from memloc.machine.memory import reuse_memory
+from memloc.models.digests import checkpoint_digest, weights_hash
 from memloc.models.layers import find_layers
 from memloc.models.load import (
-    checkpoint_digest,
     load_finetuned,
     load_start,
     on_device,
-    weights_hash,
 )
 from memloc.models.run_record import RunRecord
 from memloc.store.provenance import sha256, versions
