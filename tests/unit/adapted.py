@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 
 from families import save
-from memloc.models.adapters import Lora, add_adapter, at_start, is_adapted, keep_float, save_adapter
+from memloc.models.adapter_files import save_adapter
+from memloc.models.adapters import Lora, add_adapter, at_start, is_adapted, keep_float
 from memloc.models.bases import record_base
 from memloc.models.load import load_pretrained
 from tiny import tiny_model

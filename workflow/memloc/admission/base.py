@@ -5,7 +5,7 @@ from pathlib import Path
 
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.adapters import BRING, CONFIG, read_config
+from memloc.models.adapter_files import BRING, CONFIG, read_config
 from memloc.models.bases import RECORD, base_of, record_base
 from memloc.models.refusals import weight_files
 from memloc.store.files import read_record, write_json

@@ -19,7 +19,7 @@ from memloc.data.examples import Reading
 from memloc.data.tokens import collate, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.run import layer_changes
-from memloc.models.adapters import class_count, is_adapter
+from memloc.models.adapter_files import class_count, is_adapter
 from memloc.models.layers import embedding_rows, find_layers, head_names
 from memloc.models.load import check_compatible, load_finetuned, load_start, on_device
 from memloc.models.whole import refuse_nonfinite

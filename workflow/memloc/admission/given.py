@@ -11,7 +11,7 @@ from memloc.admission.base import put_on_base
 from memloc.admission.checkpoint import Exam
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
-from memloc.models.adapters import is_adapter
+from memloc.models.adapter_files import is_adapter
 from memloc.models.digests import WEIGHTS, checkpoint_digest
 from memloc.models.load import FINETUNED
 from memloc.models.retrieve import bring

@@ -10,7 +10,8 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError, listed
-from memloc.models.adapters import NAME, is_adapted, refuse_odd
+from memloc.models.adapter_files import refuse_odd
+from memloc.models.adapters import NAME, is_adapted
 from memloc.models.layers import misfits
 from memloc.models.load import on_device
 

@@ -1,4 +1,4 @@
-"""LoRA adapters: a model's linear layers as peft's, the adapters' weights, and their files.
+"""LoRA adapters: a model's linear layers as peft's, and the adapters' weights.
 
 An adapted model is a plain classifier whose linear layers, those inside its layers, are peft's: a
 base weight, which is theta_P's and never changes, and beside it B A, whose product is added (Hu et
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -25,25 +24,13 @@ from memloc.models.layers import (
     find_layers,
     freeze_embeddings,
     head_names,
-    misfits,
     pooler_names,
 )
 from memloc.seeds import derive
-from memloc.store.files import read_record, reading
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NAME = "default"  # of the one adapter of a model, as peft calls it
 ALL = "all-linear"  # peft's own word for all linear layers but the head
-PREFIX = "base_model.model."  # before every name in peft's files
-BRING = "Bring the adapter's folder anew, as peft's save_pretrained writes it."
 MERGE = "merge it into its base with peft's merge_and_unload and name the merged model instead"
-# What an adapter_config.json may say other than peft's defaults.
-UNDERSTOOD = {
-    *("r", "lora_alpha", "lora_dropout", "target_modules", "exclude_modules", "modules_to_save"),
-    *("rank_pattern", "alpha_pattern", "use_rslora", "fan_in_fan_out", "task_type", "peft_type"),
-    *("layers_to_transform", "layers_pattern", "inference_mode", "peft_version", "revision"),
-    *("base_model_name_or_path", "auto_mapping", "runtime_config"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,27 +58,22 @@ def lora_of(settings: Mapping[str, Any]) -> Lora | None:
     return Lora(**settings["lora"]) if settings.get("lora") else None
 
 
-def is_adapter(folder: str | Path) -> bool:
-    """Whether a folder holds an adapter rather than a whole model."""
-    return (Path(folder) / CONFIG).is_file()
-
-
 # --- models with adapters --------------------------------------------------------------------
 
 
 def is_adapted(model: nn.Module) -> bool:
     """Whether a model has an adapter."""
-    return any(_is_adapters(name) for name, _ in model.named_parameters())
+    return any(belongs_to_adapter(name) for name, _ in model.named_parameters())
 
 
-def _is_adapters(name: str) -> bool:
+def belongs_to_adapter(name: str) -> bool:
     return any(part in ("lora_A", "lora_B") for part in name.split("."))
 
 
 def own_parameters(layer: nn.Module) -> dict[str, nn.Parameter]:
     """What fine-tuning trains of a layer: its adapter's parameters if it has one, else all."""
     named = dict(layer.named_parameters())
-    return {name: p for name, p in named.items() if _is_adapters(name)} or named
+    return {name: p for name, p in named.items() if belongs_to_adapter(name)} or named
 
 
 def add_adapter(
@@ -104,7 +86,7 @@ def add_adapter(
     """
     from peft import LoraConfig
 
-    saved = _saved_modules(model, new_pooler)
+    saved = saved_modules(model, new_pooler)
     config = LoraConfig(
         task_type="SEQ_CLS",
         r=lora.r,
@@ -113,7 +95,7 @@ def add_adapter(
         target_modules=_targets(model, lora.targets),
         modules_to_save=saved,
     )
-    _inject(model, config)
+    inject(model, config)
     _draw(model, seed)
 
 
@@ -151,7 +133,7 @@ def _targets(model: PreTrainedModel, wanted: str | Sequence[str]) -> list[str]:
     return [full for full, name in inside if any(f".{name}".endswith(f".{t}") for t in asked)]
 
 
-def _inject(model: PreTrainedModel, config: Any) -> None:
+def inject(model: PreTrainedModel, config: Any) -> None:
     """Put peft's linear layers into a model; their A and B are float32, and the head stays plain.
 
     The head is trained as it is, so peft's wrapper of what it calls modules_to_save isn't needed.
@@ -164,7 +146,7 @@ def _inject(model: PreTrainedModel, config: Any) -> None:
     inject_adapter_in_model(plain, model, NAME)
     model.peft_config = {NAME: config}
     for name, parameter in model.named_parameters():
-        if _is_adapters(name):
+        if belongs_to_adapter(name):
             parameter.data = parameter.data.float()
         parameter.requires_grad_(wanted.get(name.replace(".base_layer.", "."), True))
     model.train(model.training)
@@ -198,7 +180,7 @@ def trained_names(model: PreTrainedModel) -> set[str]:
         name
         for name, _ in model.named_parameters()
         if ".original_module." not in name  # what peft's wrapper keeps of the base's head
-        if _is_adapters(name) or any(name.startswith(f"{module}.") for module in kept)
+        if belongs_to_adapter(name) or any(name.startswith(f"{module}.") for module in kept)
     }
 
 
@@ -211,7 +193,7 @@ def merged_weights(layer: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """
     modules = dict(layer.named_modules())
     for name, parameter in layer.named_parameters():
-        if _is_adapters(name):
+        if belongs_to_adapter(name):
             continue
         weight, owner = (
             parameter.double(),
@@ -233,11 +215,11 @@ def keep_float(model: PreTrainedModel, further: Iterable[str]) -> None:
     further: names of parameters beside the head's. What these modules read is cast.
     """
     modules = dict(model.named_modules())
-    for name in _saved_modules(model, further):
+    for name in saved_modules(model, further):
         modules[name].float().register_forward_pre_hook(_to_float)
 
 
-def _saved_modules(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
+def saved_modules(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
     """Modules that peft saves beside the adapters: the head's, and the pooler if it's named."""
     head = {name.partition(".")[0] for name in head_names(model)}
     pooled = {f"{model.base_model_prefix}.pooler"} if pooler_names(model) & set(names) else set()
@@ -248,134 +230,7 @@ def _to_float(module: nn.Module, args: tuple) -> tuple:
     return tuple(a.float() if isinstance(a, Tensor) and a.is_floating_point() else a for a in args)
 
 
-# --- files -----------------------------------------------------------------------------------
-
-
-def save_adapter(model: PreTrainedModel, base: str | Path, folder: str | Path) -> None:
-    """Write an adapter as peft does, and the model's config.json, into a folder.
-
-    base: the folder of theta_P, as peft's file shall name it.
-    """
-    folder = Path(folder)
-    folder.mkdir(exist_ok=True)
-    config = copy.copy(model.peft_config[NAME])
-    config.base_model_name_or_path, config.inference_mode = str(base), True
-    config.save_pretrained(folder)
-    model.config.save_pretrained(folder)
-    named = dict(model.named_parameters())
-    held = {
-        PREFIX + name.replace(f".{NAME}.", "."): named[name].detach().contiguous().cpu()
-        for name in sorted(trained_names(model))
-    }
-    save_file(held, folder / WEIGHTS, metadata={"format": "pt"})
-
-
-def read_config(folder: str | Path) -> Any:
-    """peft's configuration of an adapter. Raises MemlocError for kinds that memloc can't use."""
-    from peft import LoraConfig
-
-    path = Path(folder) / CONFIG
-    raw = read_record(path, BRING) or {}
-    with reading(path, BRING):
-        known = {field.name for field in dataclasses.fields(LoraConfig)}
-        config = LoraConfig(**{key: value for key, value in raw.items() if key in known})
-    refuse_odd(raw, path)
-    return config
-
-
-def refuse_odd(raw: Mapping[str, Any], where: object) -> None:
-    """Raise MemlocError where peft's configuration of an adapter is that of anything but LoRA."""
-    from peft import LoraConfig
-
-    kind, usual = str(raw.get("peft_type")).rpartition(".")[2], LoraConfig()
-    if kind != "LORA":
-        raise MemlocError(f"{where}: an adapter of the kind {kind}; memloc uses LORA, so {MERGE}")
-    for key, value in sorted(raw.items()):
-        said = value not in (None, False, [], {}) and value != getattr(usual, key, None)
-        if said and key not in UNDERSTOOD:
-            raise MemlocError(
-                f"{where}: {key} = {value!r} isn't plain LoRA, whose product alone memloc knows "
-                f"to take out of a layer; {MERGE}"
-            )
-
-
-def read_weights(folder: str | Path) -> dict[str, Tensor]:
-    """An adapter's tensors, by the names of an adapted model's parameters."""
-    path = Path(folder) / WEIGHTS
-    if not path.is_file():
-        raise MemlocError(f"{path} is missing, though {CONFIG} is there. {BRING}")
-    with reading(path, BRING):
-        found = load_file(path)
-    named = {}
-    for key, value in found.items():
-        name = key.removeprefix(PREFIX)
-        for part in ("lora_A", "lora_B"):
-            name = name.replace(f".{part}.weight", f".{part}.{NAME}.weight")
-        named[name] = value
-    return named
-
-
-def further_names(folder: str | Path) -> set[str]:
-    """Names of what an adapter's files hold beside the adapter: the head's parameters."""
-    return {name for name in read_weights(folder) if not _is_adapters(name)}
-
-
-def class_count(folder: str | Path) -> dict[str, int]:
-    """The number of classes of an adapter without a config.json, as from_pretrained takes it.
-
-    It is that of the rows of its head's last matrix.
-    """
-    if (Path(folder) / "config.json").is_file():
-        return {}
-    weights = read_weights(folder)
-    heads = [name for name in weights if not _is_adapters(name) and weights[name].dim() == 2]
-    last = [name for name in heads if name.split(".")[0] in ("score", "classifier")]
-    return {"num_labels": len(weights[last[-1]])} if last else {}
-
-
-def put_adapter(model: PreTrainedModel, config: Any, folder: str | Path) -> None:
-    """Put the adapter of a folder into a model that has none, in place.
-
-    Raises MemlocError where it doesn't fit the model, or brings no head.
-    """
-    weights = read_weights(folder)
-    further = {name for name in weights if not _is_adapters(name)}
-    if lacking := sorted(head_names(model) - further):
-        raise MemlocError(
-            f"{folder}: the adapter lacks the classifier's weights ({listed(lacking)}); train it "
-            "with task_type SEQ_CLS, so that peft saves the head beside it (modules_to_save)"
-        )
-    if odd := sorted(further - head_names(model) - pooler_names(model)):
-        raise MemlocError(
-            f"{folder}: the adapter also holds {listed(odd)}, which are neither adapters nor the "
-            f"head; {MERGE}"
-        )
-    config = copy.copy(config)
-    config.modules_to_save = _saved_modules(model, further)
-    with reading(folder, f"Is it an adapter of a {model.config.model_type} model? {BRING}"):
-        _inject(model, config)
-    fill(model, weights, folder)
-
-
-@torch.no_grad()
-def fill(model: PreTrainedModel, weights: dict[str, Tensor], folder: str | Path) -> None:
-    """Give an adapted model the trained weights of a folder. Raises MemlocError unless they fit."""
-    named = {name: p for name, p in model.named_parameters() if name in trained_names(model)}
-    if wrong := misfits(named, weights):
-        raise MemlocError(
-            f"{folder}: the adapter doesn't fit a {type(model).__name__} of its base: "
-            f"{listed(wrong)} are missing, unknown or of another shape; it belongs to "
-            "another base, or its files are incomplete"
-        )
-    for name, parameter in named.items():
-        parameter.copy_(weights[name])
-
-
-def beside(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
-    """An adapted model with the adapter of another folder: a copy that shares the base."""
-    other = _sharing_base(model)
-    fill(other, read_weights(folder), folder)
-    return other
+# --- models that share a base ----------------------------------------------------------------
 
 
 def at_start(model: PreTrainedModel, seed: int) -> PreTrainedModel:
@@ -383,12 +238,12 @@ def at_start(model: PreTrainedModel, seed: int) -> PreTrainedModel:
 
     The head is the model's own.
     """
-    other = _sharing_base(model)
+    other = sharing_base(model)
     _draw(other, seed)
     return other
 
 
-def _sharing_base(model: PreTrainedModel) -> PreTrainedModel:
+def sharing_base(model: PreTrainedModel) -> PreTrainedModel:
     """A copy of an adapted model that has its own adapter and head alone: one base in memory."""
     held = trained_names(model)
     shared: list[Tensor] = [p for name, p in model.named_parameters() if name not in held]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
-from memloc.models.adapters import BRING, CONFIG
+from memloc.models.adapter_files import BRING, CONFIG
 from memloc.models.digests import weight_parts, weights_hash
 from memloc.store.files import read_record, write_json
 

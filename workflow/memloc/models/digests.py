@@ -3,8 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from memloc.models.adapters import WEIGHTS as ADAPTER
-from memloc.models.adapters import is_adapter
+from memloc.models.adapter_files import WEIGHTS as ADAPTER
+from memloc.models.adapter_files import is_adapter
 from memloc.store.provenance import sha256
 
 WEIGHTS = "model.safetensors"

@@ -10,7 +10,7 @@ from transformers.utils import logging as transformers_logging
 
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models import adapters
+from memloc.models import adapter_files, adapters
 from memloc.models.adapters import Lora
 from memloc.models.bases import base_of
 from memloc.models.layers import (
@@ -121,7 +121,7 @@ def load_finetuned(
     weights that are the same.
     """
     with reading(folder, FINETUNED):
-        if adapters.is_adapter(folder):
+        if adapter_files.is_adapter(folder):
             return _load_adapted(folder, beside, base)
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
@@ -137,12 +137,12 @@ def _load_adapted(
     folder: str | Path, beside: PreTrainedModel | None, base: str | Path | None
 ) -> PreTrainedModel:
     place, dtype = base_of(folder, base)
-    config = adapters.read_config(folder)
+    config = adapter_files.read_config(folder)
     origin = (place.resolve(), dtype)
     if beside is not None and adapters.is_like(beside, config, origin):
-        return adapters.beside(beside, folder)
+        return adapter_files.beside(beside, folder)
     described = folder if (Path(folder) / "config.json").is_file() else place
-    classes = adapters.class_count(folder)
+    classes = adapter_files.class_count(folder)
     model, report = AutoModelForSequenceClassification.from_pretrained(
         place,
         config=AutoConfig.from_pretrained(described, trust_remote_code=False, **classes),
@@ -151,14 +151,14 @@ def _load_adapted(
         output_loading_info=True,
         trust_remote_code=False,
     )
-    brought = adapters.further_names(folder)
+    brought = adapter_files.further_names(folder)
     if missing := sorted(set(report["missing_keys"]) - brought)[:5]:
         raise MemlocError(
             f"{folder}: neither the adapter nor its base {place} has {', '.join(missing)}"
         )
     adapters.keep_float(model, brought)
     prepared = _prepare(model, folder)
-    adapters.put_adapter(prepared, config, folder)
+    adapter_files.put_adapter(prepared, config, folder)
     prepared.memloc_base = origin
     return prepared
 

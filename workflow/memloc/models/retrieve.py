@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.adapters import is_adapter
+from memloc.models.adapter_files import is_adapter
 from memloc.models.layers import embedding_rows, find_layers, layer_parameter_count
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input

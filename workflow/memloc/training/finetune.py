@@ -13,7 +13,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memloc.data.examples import Reading
 from memloc.data.tokens import load_tokenizer
 from memloc.machine.device import pick_device
-from memloc.models.adapters import Lora, is_adapted, save_adapter, trained_names, unfreeze_layers
+from memloc.models.adapter_files import save_adapter
+from memloc.models.adapters import Lora, is_adapted, trained_names, unfreeze_layers
 from memloc.models.bases import record_base
 from memloc.models.digests import checkpoint_digest, weights_hash
 from memloc.models.layers import freeze_all_but_head
