@@ -69,7 +69,14 @@ def save(folder, model, tokenizer):
 
 
 def taken(
-    files, tmp_path, theta="theta_M2", folder="tuned", reading=READING, source=None, **inputs
+    files,
+    tmp_path,
+    theta="theta_M2",
+    folder="tuned",
+    reading=READING,
+    source=None,
+    trained=None,
+    **inputs,
 ):
     """The folder of outputs, once a checkpoint has been taken in."""
     inputs = {
@@ -80,5 +87,6 @@ def taken(
     names = ("final", "digest", "record", "measured")
     outputs = {name: str(tmp_path / "out" / name) for name in names}
     (tmp_path / "out").mkdir(exist_ok=True)
-    take_in(inputs, outputs, theta, source or {"folder": str(files / folder)}, reading, 8)
+    source = source or {"folder": str(files / folder)}
+    take_in(inputs, outputs, theta, source, reading, 8, trained)
     return tmp_path / "out"

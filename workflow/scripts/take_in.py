@@ -13,4 +13,5 @@ with job(snakemake):
         chosen["source"],
         Reading(**chosen["reading"]),
         untracked(snakemake, "evaluation_batch_size"),
+        chosen.get("trained"),
     )

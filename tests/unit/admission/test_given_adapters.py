@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import AutoTokenizer
 
 from given_files import CLASSES, files, taken, tiny_files  # noqa: F401
 from memloc.data.tokens import load_tokenizer
@@ -22,11 +21,8 @@ from memloc.models.retrieve import bring
 from tiny import tiny_model
 
 
-def saved(folder, base, *, tokenizer=None, like=None, **options):
-    """An adapter folder as peft's own save_pretrained leaves it, with weights that matter.
-
-    like: a whole model, whose head the adapter brings.
-    """
+def saved(folder, base, **options):
+    """An adapter folder as peft's own save_pretrained leaves it, with weights that matter."""
     model = load_pretrained(base, CLASSES, 0)
     config = LoraConfig(task_type="SEQ_CLS", r=4, target_modules="all-linear", **options)
     adapted = get_peft_model(model, config)
@@ -37,8 +33,6 @@ def saved(folder, base, *, tokenizer=None, like=None, **options):
     adapted.peft_config["default"].base_model_name_or_path = str(base)
     shutil.rmtree(folder, ignore_errors=True)
     adapted.save_pretrained(folder)
-    if tokenizer is not None:
-        AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
     return folder
 
 
@@ -109,3 +103,25 @@ def test_other_kinds_of_adapters_are_refused(files, tmp_path):
 def test_an_adapter_is_no_models_source(files, tmp_path, adapter):
     with pytest.raises(MemlocError, match="name its base as the source"):
         bring({"folder": str(adapter)}, tmp_path / "draft", "model_sources")
+
+
+LORA = {"r": 4, "alpha": 8, "dropout": 0.0, "targets": "all-linear", "base": "float32"}
+
+
+@pytest.mark.parametrize(
+    ("trained", "words"),
+    [
+        ({"lora": LORA}, None),
+        ({"lora": LORA | {"r": 8}}, "would be"),
+        ({"lora": LORA | {"targets": ["query_key_value"]}}, "would be None"),
+        ({}, "would be None"),
+    ],
+)
+def test_what_is_trained_beside_an_adapter_is_built_alike(files, tmp_path, adapter, trained, words):
+    data = relabelled(files, tmp_path, adapter)
+    if words is None:
+        taken(files, tmp_path, folder="adapter", data=data, trained=trained)
+        return
+    with pytest.raises(MemlocError, match=f"train_missing names would be built.*{words}"):
+        taken(files, tmp_path, folder="adapter", data=data, trained=trained)
+    assert not list((tmp_path / "out").iterdir())

@@ -3,10 +3,16 @@
 import os
 from pathlib import Path
 
+from transformers import PreTrainedModel
+
+from memloc.data.examples import Reading
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.models.adapter_files import BRING, CONFIG, read_config
+from memloc.models.adapters import Lora
 from memloc.models.bases import RECORD, base_of, record_base
+from memloc.models.layers import misfits
+from memloc.models.load import load_pretrained
 from memloc.models.refusals import weight_files
 from memloc.store.files import read_record, write_json
 from memloc.store.provenance import sha256
@@ -57,3 +63,22 @@ def _compare(named: str, pretrained: Path) -> list[str]:
         return []
     said = named or "which its files don't name"
     return [f"its base, {said}, is taken for theta_P: its files tell no hash"]
+
+
+def refuse_other_adapter(
+    model: PreTrainedModel, pretrained: str | Path, reading: Reading, lora: Lora | None
+) -> None:
+    """Raise MemlocError where a model is built otherwise than what is trained beside it.
+
+    lora: the adapters that training would give theta_P; None: it trains whole layers.
+    """
+    ours = dict(model.named_parameters())
+    theirs = dict(load_pretrained(pretrained, reading.class_names, 0, lora).named_parameters())
+    if odd := misfits(ours, theirs):
+        name = odd[0]
+        shapes = [tuple(own[name].shape) if name in own else None for own in (ours, theirs)]
+        raise MemlocError(
+            "what train_missing names would be built otherwise by training.lora: "
+            f"{name} is {shapes[0]} here, and would be {shapes[1]}. Set training.lora (r, targets) "
+            "as this one was trained, or give the others too and leave out train_missing"
+        )

@@ -7,11 +7,12 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from memloc.admission.base import put_on_base
+from memloc.admission.base import put_on_base, refuse_other_adapter
 from memloc.admission.checkpoint import Exam
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.models.adapter_files import is_adapter
+from memloc.models.adapters import lora_of
 from memloc.models.digests import WEIGHTS, checkpoint_digest
 from memloc.models.load import FINETUNED
 from memloc.models.retrieve import bring
@@ -31,10 +32,12 @@ def take_in(
     source: dict[str, Any],
     reading: Reading,
     batch_size: int,
+    trained: Mapping[str, Any] | None = None,
 ) -> None:
     """Copy a checkpoint from its source to `final`; `digest`, `record` and `measured` lie beside.
 
-    inputs: data, pretrained and, for theta_O and theta_M1, memorised (theta_M2). Where it fails the
+    inputs: data, pretrained and, for theta_O and theta_M1, memorised (theta_M2). trained: settings
+    (`lora`) of what train_missing has trained beside it; None: nothing is. Where it fails the
     exam, nothing is written, and MemlocError names the checkpoint and its source.
     """
     final = Path(outputs["final"])
@@ -45,6 +48,8 @@ def take_in(
             facts = bring(source, draft, "given", adapters=True)
             notes = put_on_base(draft, inputs["pretrained"], final) if is_adapter(draft) else []
             exam = Exam(draft, theta, inputs, reading, run.device, batch_size)
+            if trained is not None:
+                refuse_other_adapter(exam.model, inputs["pretrained"], reading, lora_of(trained))
             facts |= exam.facts()
             facts["notes"] = notes + facts["notes"]
             _one_file(draft, exam.model)

@@ -174,6 +174,7 @@ class Params:
             "theta": given.theta_of(w["checkpoint"]),
             "source": given.source(w),
             "reading": self.reading(w),
+            **({"trained": self.lora(w["model"])} if given.trained else {}),
         }
 
     # --- localisation ----------------------------------------------------------------------
