@@ -369,7 +369,7 @@ rule summarise_heads:
 
 
 rule summarise_edits:
-    """Windows as edits: how much noise each undoes, and how much validation accuracy it costs."""
+    """Windows over seeds, and as edits: what noise each undoes, and what accuracy it costs."""
     input:
         tables=[
             path
@@ -378,7 +378,8 @@ rule summarise_edits:
         ],
         histories=STUDY.run_paths(PLACES.run(STUDY.history("perturbed"))),
     output:
-        PLACES.summary("edits"),
+        edits=PLACES.summary("edits"),
+        windows=PLACES.summary("windows"),
     log:
         LOG(f"{PLACES.results}/summary/edits"),
     benchmark:

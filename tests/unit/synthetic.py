@@ -23,6 +23,7 @@ from memloc.summary.correlations import correlations
 from memloc.summary.cost import COLUMNS as COST
 from memloc.summary.training import summarise_training
 from memloc.summary.weights import TECHNIQUES, Run, summarise_runs
+from memloc.summary.windows import window_table
 from memloc.windows import all_windows
 
 TEMPLATES = Path(__file__).parents[2] / "workflow" / "report"
@@ -235,6 +236,11 @@ def _tables(folder, tasks, models, seeds, techniques, options):
     frames["cost"] = pd.DataFrame([("*/*/*/swap", 6, 12.5, 3.5, 20.0, 512.25)], columns=COST)
     if len(models) > 1:
         frames["correlations"] = correlations(frames["layer_weights"], frames["mcog"], seed=0)
+    swept = [run for run in found if TECHNIQUES[run.technique].windows]
+    if swept:
+        names = ("task", "model", "seed", "technique")
+        keyed = [({n: getattr(run, n) for n in names}, run.frame) for run in swept]
+        frames["windows"] = window_table(keyed)
     tables = {name: folder / "summary" / f"{name}.tsv" for name in frames}
     for name, path in tables.items():
         write_tsv(frames[name], path)

@@ -1,6 +1,6 @@
 "use strict";
 // Tables: a press on a heading sorts upwards, a second one downwards, a third one as it was.
-document.querySelectorAll("table").forEach((table) => {
+document.querySelectorAll("table[data-table]").forEach((table) => {
   const body = table.tBodies[0];
   const original = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
@@ -66,6 +66,16 @@ const showPlace = () => {
 };
 addEventListener("scroll", showPlace, { passive: true });
 showPlace();
+
+// A link to what is folded opens it.
+const unfold = () => {
+  if (location.hash.length < 2) return;
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let part = place?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  place?.scrollIntoView();
+};
+addEventListener("hashchange", unfold);
+unfold();
 
 // Everything is printed, also what is folded on the screen.
 addEventListener("beforeprint", () => {

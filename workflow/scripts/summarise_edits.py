@@ -1,7 +1,8 @@
-"""Noise undone against accuracy lost: which window is the best edit."""
+"""All windows over seeds; noise undone against accuracy lost: which window is the best edit."""
 
 from jobs import job
 from memloc.summary.edits import write_edits
+from memloc.summary.windows import write_windows
 
 with job(snakemake):
     write_edits(
@@ -9,5 +10,6 @@ with job(snakemake):
         snakemake.params.runs,
         snakemake.input.histories,
         snakemake.params.trainings,
-        snakemake.output[0],
+        snakemake.output.edits,
     )
+    write_windows(snakemake.input.tables, snakemake.params.runs, snakemake.output.windows)

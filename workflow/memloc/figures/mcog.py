@@ -20,7 +20,8 @@ from memloc.figures.style import (
     technique_mark,
 )
 from memloc.study.techniques import TECHNIQUES, papers
-from memloc.summary.depth import levelled_mean
+from memloc.summary.centres import judged
+from memloc.summary.depth import over_techniques
 
 
 def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
@@ -142,7 +143,7 @@ def mcog_averages(
     ]
     means = [
         frame.groupby(["technique", "task"])["mcog"].agg(mcog="mean", sd="std"),
-        _over_techniques(frame[frame["technique"].isin(over)]),
+        over_techniques(judged(frame)).reorder_levels(["model", "task"]),
     ]
     spread = pd.concat(means)
     with look():
@@ -176,13 +177,6 @@ def mcog_averages(
             place: Any = f"outside lower {side}"
             figure.legend(handles=handles, loc=place, ncols=2, columnspacing=1)
     return figure
-
-
-def _over_techniques(frame: pd.DataFrame) -> pd.DataFrame:
-    """mcog and sd over techniques by model and task; no task moves for lack of a technique."""
-    wide = frame.pivot(index=["task", "model"], columns="technique", values="mcog")
-    found = pd.DataFrame({"mcog": levelled_mean(wide), "sd": wide.std(axis=1)})
-    return found.reorder_levels(["model", "task"])
 
 
 def mcog_figure(given: Given) -> Figure:

@@ -1,5 +1,7 @@
 """The answer above the page's sections, put into words from the tables, and what limits it.
 
+The page and the terminal say it by the same functions.
+
 What is claimed was decided in the tables: which way a task leans (mcog.tsv, column leans) and
 whether depth goes with generalisation (correlations.tsv, column claim). Every sentence says how
 many tasks it rests on and how it was decided. Depth is compared with the middle of a model,
@@ -7,19 +9,19 @@ many tasks it rests on and how it was decided. Depth is compared with the middle
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from memloc.budget.words import number_of
 from memloc.localise.centre import LOWER, UPPER
-from memloc.report.found_noise import caveat, finds_noise
+from memloc.report.limits import caveats, foremost
 from memloc.report.parts import Content
-from memloc.report.sections.techniques import nothing_found
-from memloc.report.sections.training import weak_runs
+from memloc.report.smallest import labels_of, percent, sentences
 from memloc.study.published import ONE_LAYER_ERROR
 from memloc.study.techniques import TECHNIQUES, papers
 from memloc.summary.centres import MIXED, judged, leanings
-from memloc.summary.depth import levelled_mean
+from memloc.summary.depth import over_techniques
 from memloc.summary.spearman import CLAIM_LEAST, FEW, NEGATIVE, POSITIVE
 
 WORDS = {
@@ -37,18 +39,37 @@ DEPTH_WORDS = {
 }
 NOTHING = "No technique has found where the model memorises."
 FEW_TOLD = 4  # up to so many tasks are named one by one
+MCOG = "M-CoG, the mean layer with each weighted by how much it matters for memorisation, is"
+QUESTION = "In which layers do fine-tuned language models memorise {labels}?"
 
 
-def headline(content: Content) -> dict[str, list[str]]:
-    """Sentences of the answer, and caveats."""
-    answer = [line for line in (where(content), alone(content), generalising(content)) if line]
-    return {"answer": answer, "caveats": caveats(content)}
+def headline(content: Content) -> dict[str, Any]:
+    """What stands above all sections.
+
+    question; answer: its sentences; more: sentences on what the answer rests on; limit: what limits
+    it most, in a line; caveats: all that limits it. Without any result the answer says so.
+    """
+    answer = [*sentences(content), *filter(None, [side(content)])]
+    more = [line for line in (decided(content), alone(content), generalising(content)) if line]
+    found = caveats(content)
+    return {
+        "question": QUESTION.format(labels=labels_of(content)),
+        "answer": answer or ([] if more else [NOTHING]),
+        "more": more,
+        "limit": foremost(found),
+        "caveats": found,
+    }
 
 
-def where(content: Content) -> str:
-    """Which way memorisation leans by task, and how that was decided; empty without M-CoGs."""
-    said = side(content)
-    return f"{said} {_decided(judged(content.read('mcog')))}." if said else ""
+def told(content: Content) -> list[str]:
+    """The answer and what limits it, line by line, for a terminal."""
+    found = headline(content)
+    return [*found["answer"], *found["more"], *found["caveats"]]
+
+
+def decided(content: Content) -> str:
+    """How it was decided to which side memorisation leans; empty without M-CoGs."""
+    return f"{_decided(judged(content.read('mcog')))}." if side(content) else ""
 
 
 def side(content: Content) -> str:
@@ -100,16 +121,15 @@ def _range(content: Content, frame: pd.DataFrame) -> str:
     layers_of = content.read("layer_weights").groupby("model")["layer"].max()
     parts = []
     for layers, part in frame.groupby(frame["model"].map(layers_of)):
-        wide = part.pivot(index=["task", "model"], columns="technique", values="mcog")
-        means = levelled_mean(wide).groupby(level="task", sort=False).mean()
+        means = over_techniques(part)["mcog"].groupby(level="task", sort=False).mean()
         low, high = means.idxmin(), means.idxmax()
-        counts = (part["technique"].nunique(), "technique"), (part["model"].nunique(), "model")
+        counts = (part["technique"].nunique(), _kind(part)), (part["model"].nunique(), "model")
         over = [number_of(n, word) for n, word in counts if n > 1]
-        mean = f", in the mean over {' and '.join(over)}," if over else ""
-        span = f"M-CoG{mean} {means[low]:.1f}"
+        mean = f", averaged over {' and '.join(over)}" if over else ""
+        span = f"{MCOG} {means[low]:.1f}"
         if low != high:
             span = (
-                f"M-CoG{mean} from {means[low]:.1f} ({content.task_label(low)}) "
+                f"{MCOG} {means[low]:.1f} ({content.task_label(low)}) "
                 f"to {means[high]:.1f} ({content.task_label(high)})"
             )
         ends = part["attainable_low"].max(), part["attainable_high"].min()
@@ -117,8 +137,14 @@ def _range(content: Content, frame: pd.DataFrame) -> str:
             "" if ends == (1, layers) else f" (windows can reach {ends[0]:.1f} to {ends[1]:.1f})"
         )
         middle = f"whose middle is {(layers + 1) / 2:g}"
-        parts.append(f"{span} of layers 1 to {layers}{reach}, {middle}")
+        parts.append(f"{span} of layers 1 to {layers}{reach}, {middle}{mean}")
     return "; ".join(parts)
+
+
+def _kind(part: pd.DataFrame) -> str:
+    """What the averaged techniques are called, in the singular."""
+    paper = all(TECHNIQUES[name].paper for name in set(part["technique"]) if name in TECHNIQUES)
+    return "of the paper's technique" if paper else "technique"
 
 
 def alone(content: Content) -> str:
@@ -135,14 +161,17 @@ def alone(content: Content) -> str:
     top = frame.loc[frame["error"].idxmax()]
     by = [TECHNIQUES[name].short.lower() for name in dict.fromkeys(frame["technique"])]
     lead = "No layer holds it alone" if top["error"] < 0.5 else "One layer can hold much of it"
-    below = (frame["error"] < ONE_LAYER_ERROR).mean()
+    below = int((frame["error"] < ONE_LAYER_ERROR).sum())
+    cases = (
+        f", and less than {percent(ONE_LAYER_ERROR)} in {below} of {len(frame)} cases (task × "
+        "model × technique)"
+    )
     return (
-        f"{lead}: modifying a single layer ({' or '.join(by)}) undoes {top['error']:.0%} of the "
-        f"noisy labels at most ({content.task_label(top['task'])}, "
-        f"{content.model_label(top['model'])}, layer {top['layer']}), and less than "
-        f"{ONE_LAYER_ERROR:.0%} in {below:.0%} of the {len(frame)} cases (task × model × "
-        f"technique, {number_of(frame['task'].nunique(), 'task')}); these are shares as measured, "
-        "without a test."
+        f"{lead}: modifying a single layer ({' or '.join(by)}) undoes {percent(top['error'])} of "
+        f"the noisy labels at most, of what all layers together undo "
+        f"({content.task_label(top['task'])}, {content.model_label(top['model'])}, layer "
+        f"{top['layer']}; {number_of(top['n_seeds'], 'seed')}){cases if len(frame) > 1 else ''}; "
+        "as measured, without a test."
     )
 
 
@@ -170,27 +199,3 @@ def generalising(content: Content) -> str:
         f"{row['rho']:.2f} (n = {row['n']} tasks{interval}; p = {row['p']:.2g} from "
         f"{row['decided']}, the models of a task kept together)."
     )
-
-
-def caveats(content: Content) -> list[str]:
-    """What makes the answer less sure than it reads."""
-    data = content.settings.get("data", {})
-    seeds = content.settings.get("model_seeds", [])
-    found = [f"{content.model_label(n)} is {m['note']}." for n, m in content.models.items()
-             if m.get("note")]  # fmt: skip
-    if data.get("max_train"):
-        found.append(
-            f"A trial: at most {data['max_train']} training rows per task, inputs cut at "
-            f"{data.get('max_length')} tokens."
-        )
-    if finds_noise(content):
-        found.append(caveat(content))
-    few = [(len(content.tasks), "task"), (len(content.models), "model"), (len(seeds), "seed")]
-    small = [number_of(n, word) for n, word in few if 0 < n < 3]
-    if small:
-        found.append(f"It rests on {', '.join(small)}: too few to speak of others.")
-    weak, runs = weak_runs(content)
-    if weak:
-        found.append(f"{weak} of {runs} runs on perturbed labels memorised only in part.")
-    found += [f"{line} Their M-CoG doesn't count above." for line in nothing_found(content)]
-    return found

@@ -18,7 +18,8 @@ from markupsafe import Markup
 
 from memloc.budget.words import number_of
 from memloc.figures.style import task_styles
-from memloc.report.headline import NOTHING, headline, side
+from memloc.report.explorer import explorer, in_json
+from memloc.report.headline import headline
 from memloc.report.marks import groups, marks
 from memloc.report.parts import Absent, Content, Part, Picture, Section
 from memloc.report.pictures import unplaced
@@ -47,18 +48,18 @@ class SectionEntry:
     """A section of the page.
 
     build: a function from Content to a Section; needs: tables of which one must exist, or the
-    section only says which targets to ask for.
+    section only says which targets to ask for; open: whether its first part is, all others open on
+    demand.
     """
 
     id: str
     title: str
     build: Callable[[Content], Section]
     needs: tuple[str, ...] = ()
+    open: bool = True
 
 
 SECTIONS = (
-    SectionEntry("setup", "Setup", setup.build),
-    SectionEntry("training", "Training", training.build, ("training",)),
     SectionEntry("techniques", "Techniques", techniques.build),
     SectionEntry("control", "Control", control.build, ("control_accuracy", "gradient_variants")),
     SectionEntry("explanation", "Explanation", explanation.build, ("events",)),
@@ -66,8 +67,10 @@ SECTIONS = (
     SectionEntry("generalisation", "Generalisation", generalisation.build, ("generalisation",)),
     SectionEntry("correlations", "Correlations", correlations.build, ("correlations",)),
     SectionEntry("examples", "Examples", examples.build, ("examples",)),
-    SectionEntry("cost", "Cost", cost.build),
-    SectionEntry("provenance", "Provenance", provenance.build),
+    SectionEntry("training", "Training", training.build, ("training",), open=False),
+    SectionEntry("setup", "Setup", setup.build, open=False),
+    SectionEntry("cost", "Cost", cost.build, open=False),
+    SectionEntry("provenance", "Provenance", provenance.build, open=False),
 )
 
 
@@ -86,6 +89,7 @@ def built(content: Content, entry: SectionEntry) -> dict[str, Any]:
     not_run = bool(tables) and not shows and all(isinstance(t, Absent) for t in tables)
     return {
         "id": entry.id, "title": entry.title, "body": section, "links": links, "not_run": not_run,
+        "open": entry.open,
     }  # fmt: skip
 
 
@@ -126,8 +130,12 @@ def render(content: Content) -> str:
     folder = Path(content.templates)
     loader = jinja2.FileSystemLoader(folder)
     page = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    css, js = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    layers = _layers(content)
+    css, *scripts = (
+        (folder / name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js", "explorer.js")
+    )
+    js = "".join(scripts)
+    layers, said = _layers(content), headline(content)
     models = [
         {
             "label": spec.get("label") or name,
@@ -141,7 +149,9 @@ def render(content: Content) -> str:
         title=content.title,
         summary=_summary(content),
         models=models,
-        headline=headline(content),
+        headline=said,
+        told=in_json([*said["answer"], *said["more"], *said["caveats"]]),
+        explorer=explorer(content),
         marks=marks(content.tasks),
         groups=groups(content.tasks),
         sections=[built(content, entry) for entry in SECTIONS],
@@ -161,4 +171,4 @@ def write_report(output: str | Path, **content: Any) -> None:
     html = render(whole)
     with atomic(output) as draft:
         draft.write_text(html, encoding="utf-8")
-    logger.info("%s: %s", output, side(whole) or NOTHING)
+    logger.info("%s: %s", output, " ".join(headline(whole)["answer"]))

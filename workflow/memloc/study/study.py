@@ -320,7 +320,7 @@ class Study:
         names += ["components", "component_mcog"] if len(self.components) > 1 else []
         names += [HEADS] if self.heads else []
         names += EXAMPLE_TABLES if "swapping" in self.techniques else []
-        names += ["edits"] if self.window_techniques else []
+        names += ["edits", "windows"] if self.window_techniques else []
         names += [table for stage in self.stages for table in self.stage_tables[stage]]
         if probing and "events" not in names:
             names.append("events")  # those of probes

@@ -63,6 +63,15 @@ def levelled_mean(wide: pd.DataFrame) -> pd.Series:
     return wide.mean(axis=1).where(wide.notna().all(axis=1), moved)
 
 
+def over_techniques(mcog: pd.DataFrame) -> pd.DataFrame:
+    """mcog and sd over techniques by task and model, from those rows of mcog.tsv that count.
+
+    The answer and Figure 7 both show these numbers.
+    """
+    wide = mcog.pivot(index=KEYS, columns="technique", values="mcog")
+    return pd.DataFrame({"mcog": levelled_mean(wide), "sd": wide.std(axis=1)})
+
+
 def commonest(layers: pd.Series) -> list[str]:
     """The models that have the commonest number of layers; only their layers can be pooled."""
     return list(layers.index[layers == layers.mode().iloc[0]]) if len(layers) else []

@@ -1,0 +1,158 @@
+// The first screen: another task, model, technique or scale; what a cell says; a link to each state.
+const explorer = document.querySelector(".explorer");
+if (explorer) {
+  const data = JSON.parse(document.getElementById("explorer-data").textContent);
+  const form = explorer.querySelector("form");
+  const maps = [...explorer.querySelectorAll(".map svg")];
+  const told = explorer.querySelector(".told");
+  const fill = (share) => (share == null ? "none" : data.ramp[Math.round(Math.min(1, Math.max(0, share)) * (data.ramp.length - 1))]);
+  const percent = (share, digits = 0) => (share == null ? "undefined" : `${(100 * share).toFixed(digits)} %`);
+  const value = (name) => form.elements[name]?.value;
+  const words = (window) => {
+    const [start, end] = window.split("-");
+    return start === end ? `Layer ${start}` : `Layers ${start}–${end}`;
+  };
+  const SVG = "http://www.w3.org/2000/svg";
+  let opened = "";
+
+  const shown = () => data.windows[[value("task"), value("model"), value("technique")].join("|")];
+  const svgShown = () => maps.find((map) => !map.hasAttribute("hidden"));
+  const cell = (window) => svgShown()?.querySelector(`[data-window="${window}"]`);
+
+  const say = (window) => {
+    const table = shown();
+    const errors = table?.of[window];
+    if (!errors) return;
+    const [noisy, clean, seeds] = table.n;
+    const [raw, normalised, loss] = errors;
+    told.textContent =
+      `${words(window)}, ${data.act[value("technique")] ?? "changing"}: ${percent(raw, 1)} of ${noisy} noisy labels undone` +
+      ` (${percent(normalised, 1)} of what all layers undo), error on ${clean} clean examples ${percent(loss, 1)}; ` +
+      (seeds === 1 ? "1 seed." : `mean of ${seeds} seeds.`);
+  };
+
+  const drawMap = () => {
+    const table = shown();
+    const layers = data.layers[value("model")];
+    const index = value("scale") === "normalised" ? 1 : 0;
+    maps.forEach((map) => map.toggleAttribute("hidden", Number(map.dataset.layers) !== layers));
+    svgShown()?.querySelectorAll("[data-window]").forEach((group) => {
+      const share = table?.of[group.dataset.window]?.[index];
+      group.querySelector("rect").setAttribute("fill", fill(share));
+      const text = group.querySelector("text");
+      if (text) {
+        text.textContent = share == null ? "" : (100 * share).toFixed(0);
+        text.classList.toggle("light", share > 0.55);
+      }
+      group.classList.toggle("best", table?.best === group.dataset.window);
+    });
+    if (told) told.textContent = table ? "Point at a cell, or press one, for its numbers and examples." : "Not run for this choice.";
+  };
+
+  const drawMethods = () => {
+    const weights = data.weights[`${value("task")}|${value("model")}`] ?? {};
+    const layers = data.layers[value("model")];
+    explorer.querySelector("[data-said=layers]").textContent = layers;
+    explorer.querySelectorAll("[data-technique]").forEach((row) => {
+      const own = weights[row.dataset.technique] ?? { w: [], at: null, said: "not run" };
+      const strip = row.querySelector("svg");
+      strip.setAttribute("viewBox", `0 0 ${20 * layers} 20`);
+      strip.replaceChildren(...own.w.map((weight, i) => {
+        const rect = document.createElementNS(SVG, "rect");
+        const facts = { x: 20 * i, y: 0, width: 20, height: 20, fill: fill(weight) };
+        Object.entries(facts).forEach(([key, fact]) => rect.setAttribute(key, fact));
+        const title = document.createElementNS(SVG, "title");
+        title.textContent = `layer ${i + 1}: ${weight}`;
+        rect.append(title);
+        return rect;
+      }));
+      if (own.at != null) {
+        const line = document.createElementNS(SVG, "path");
+        line.setAttribute("class", "at");
+        line.setAttribute("d", `M${20 * (own.at - 0.5)},0V20`);
+        strip.append(line);
+      }
+      row.querySelector("[data-said=mcog]").textContent = own.said;
+    });
+  };
+
+  const listReverted = () => {
+    const place = explorer.querySelector(".reverted");
+    if (!place) return;
+    place.replaceChildren();
+    if (!opened || value("technique") !== "swapping") return;
+    const pair = data.reverted.of?.[`${value("task")}|${value("model")}`];
+    const [indices, count] = pair?.[opened] ?? [[], 0];
+    const line = document.createElement("p");
+    line.textContent = !pair ? "The texts of examples aren't on this page."
+      : count ? `${words(opened)}: the smallest window that reverts ${count === 1 ? "1 example" : `${count} examples`}` +
+        (count > indices.length ? `, of which ${indices.length} are:` : ":")
+      : `${words(opened)}: no example needs this very window; smaller ones revert those that it reverts.`;
+    const list = document.createElement("ul");
+    indices.forEach((index) => {
+      const [text, original, trained] = data.reverted.texts[value("task")][index];
+      const item = document.createElement("li");
+      item.textContent = `${text} (true label ${original}, trained label ${trained})`;
+      list.append(item);
+    });
+    place.append(line, list);
+  };
+
+  const link = () => {
+    const state = ["task", "model", "technique", "scale"].map(value).concat(opened).map((part) => encodeURIComponent(part ?? ""));
+    history.replaceState(null, "", `#view/${state.join("/")}`);
+  };
+  const mark = (window) => {
+    svgShown()?.querySelectorAll(".at-hand").forEach((other) => other.classList.remove("at-hand"));
+    cell(window)?.classList.add("at-hand");
+  };
+  const open = (window) => {
+    opened = window;
+    mark(window);
+    say(window);
+    listReverted();
+    link();
+  };
+  const draw = () => {
+    const said = explorer.querySelector("[data-said=chosen]");
+    const label = (name) => form.elements[name].selectedOptions[0].textContent;
+    if (said) said.textContent = `${label("task")}, ${label("model")}, ${label("technique").toLowerCase()}`;
+    drawMap();
+    drawMethods();
+    if (opened && cell(opened)) { mark(opened); say(opened); } else opened = "";
+    listReverted();
+  };
+  const restore = () => {
+    if (!location.hash.startsWith("#view/")) return;
+    const parts = location.hash.slice(6).split("/").map(decodeURIComponent);
+    ["task", "model", "technique", "scale"].forEach((name, i) => {
+      const field = form.elements[name];
+      if (field && [...field.options].some((option) => option.value === parts[i])) field.value = parts[i];
+    });
+    opened = parts[4] ?? "";
+    draw();
+  };
+
+  form.hidden = false;
+  form.addEventListener("change", () => { draw(); link(); });
+  maps.forEach((map) => {
+    const from = (event) => event.target.closest("[data-window]")?.dataset.window;
+    map.addEventListener("pointerover", (event) => { const window = from(event); if (window) say(window); });
+    map.addEventListener("pointerleave", () => { if (opened) say(opened); });
+    map.addEventListener("click", (event) => { const window = from(event); if (window) open(window); });
+    map.addEventListener("keydown", (event) => {
+      const steps = { ArrowLeft: [-1, -1], ArrowRight: [1, 1], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+      const step = steps[event.key];
+      const here = svgShown().querySelector(".at-hand")?.dataset.window ?? "1-1";
+      if (event.key === "Enter") open(here);
+      if (!step) return;
+      event.preventDefault();
+      const [start, end] = here.split("-").map(Number);
+      const next = `${start + step[0]}-${end + step[1]}`;
+      if (cell(next)) { mark(next); say(next); }
+    });
+  });
+  addEventListener("hashchange", restore);
+  draw();
+  restore();
+}
