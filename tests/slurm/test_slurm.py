@@ -28,7 +28,7 @@ from runs import (
 )
 
 SWAP = f"{RUN}/swap.tsv"
-FIGURES = ("matrix_swapping_toy_tiny", "matrix_retraining_toy_tiny", "mcog")
+FIGURES = ("matrix_swapping_tiny", "matrix_retraining_tiny", "mcog")
 TARGETS = (
     *("results/summary/mcog.tsv", "results/toy/tiny/generalisation.tsv"),
     *(f"results/figures/{name}.png" for name in FIGURES),

@@ -249,15 +249,15 @@ def _tables(folder, tasks, models, seeds, techniques, options):
         if TECHNIQUES[run.technique].windows:
             path = folder / "runs" / f"{run.technique}_{run.task}_{run.model}_{run.seed}.tsv"
             write_tsv(run.frame, path)
-            key = (run.technique, run.task, run.model)
-            matrices.setdefault(key, []).append(path)
+            keys = {"task": run.task, "model": run.model, "seed": run.seed}
+            matrices.setdefault((run.technique, run.model), []).append((path, keys))
     return tables, matrices
 
 
 def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
     wanted = [
-        ("matrix", {"technique": c, "task": t, "model": m}, {"runs": paths}, ())
-        for (c, t, m), paths in matrices.items()
+        ("matrix", {"technique": c, "model": m}, {"runs": [p for p, _ in of]}, [k for _, k in of])
+        for (c, m), of in matrices.items()
     ]
     weights = {"layer_weights": tables["layer_weights"]}
     curves = weights | {"probe_f1": tables["probe_f1"]}

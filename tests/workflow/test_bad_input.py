@@ -137,8 +137,8 @@ def test_two_figures_of_one_name_are_refused(tmp_path):
         assert word in done.stdout, done.stdout
     # without the one, the other's name is read as what it is
     alone = snakemake(folder, "--dry-run", "--config", "models=[c]", "--",
-                      "results/figures/matrix_swapping_a_b_c.png")  # fmt: skip
-    assert "results/a_b/c/seed1/swap.tsv" in alone.stdout
+                      "results/figures/centroids_a_b_c.png")  # fmt: skip
+    assert "results/a_b/c/seed1/centroids.tsv" in alone.stdout
 
 
 def test_a_key_twice_stops_the_plan_wherever_settings_come_from(tmp_path):

@@ -46,6 +46,8 @@ if (explorer) {
       }
       group.classList.toggle("best", table?.best === group.dataset.window);
     });
+    const best = cell(table?.best);
+    best?.parentNode.append(best); // its frame lies on its neighbours
     if (told) told.textContent = table ? "Point at a cell, or press one, for its numbers and examples." : "Not run for this choice.";
   };
 
@@ -67,10 +69,12 @@ if (explorer) {
         return rect;
       }));
       if (own.at != null) {
-        const line = document.createElementNS(SVG, "path");
-        line.setAttribute("class", "at");
-        line.setAttribute("d", `M${20 * (own.at - 0.5)},0V20`);
-        strip.append(line);
+        ["under", "at"].forEach((name) => {
+          const line = document.createElementNS(SVG, "path");
+          line.setAttribute("class", name);
+          line.setAttribute("d", `M${20 * (own.at - 0.5)},0V20`);
+          strip.append(line);
+        });
       }
       row.querySelector("[data-said=mcog]").textContent = own.said;
     });
@@ -104,7 +108,9 @@ if (explorer) {
   };
   const mark = (window) => {
     svgShown()?.querySelectorAll(".at-hand").forEach((other) => other.classList.remove("at-hand"));
-    cell(window)?.classList.add("at-hand");
+    const group = cell(window);
+    group?.classList.add("at-hand");
+    group?.parentNode.append(group); // on top of its neighbours
   };
   const open = (window) => {
     opened = window;

@@ -28,11 +28,10 @@ document.querySelectorAll("table[data-table]").forEach((table) => {
   });
 });
 
-// Figures: the picture in the page is the file, so no second copy is needed to save or enlarge it.
+// Figures: enlarged from the page's own copy.
 const dialog = document.querySelector("dialog");
 document.querySelectorAll("figure").forEach((figure) => {
   const image = figure.querySelector("img");
-  figure.querySelector("a[data-png]").href = image.src;
   figure.querySelector("[data-enlarge]").addEventListener("click", () => {
     const large = new Image();
     large.src = image.src;

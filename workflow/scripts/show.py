@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memloc.budget.words import in_hours
-from memloc.report.headline import NOTHING, caveats, side
-from memloc.report.parts import Content
+from memloc.report.headline import said_on
 from memloc.store.tables import read_tsv
 
 
@@ -50,14 +49,10 @@ def cost(results: Path) -> Iterator[str]:
 
 
 def answer(results: Path) -> Iterator[str]:
-    """Where the page is, and the answer in a sentence."""
-    names = ("mcog", "layer_weights", "training")
-    tables = {name: str(results / f"summary/{name}.tsv") for name in names}
-    named = read_tsv(results / "tasks.tsv").drop_duplicates("task").set_index("task")
-    found = Content("", tables, [], {}, named[["label"]].to_dict("index"), {}, "")
-    yield f"\nOpen {results / 'report.html'} in a browser."
-    yield f"\n{side(found) or NOTHING}"
-    yield from caveats(found)
+    """Where the page is, and the answer that it opens with, as it stands there."""
+    page = results / "report.html"
+    yield f"\nOpen {page} in a browser.\n"
+    yield from said_on(page)
 
 
 if __name__ == "__main__":

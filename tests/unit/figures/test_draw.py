@@ -10,8 +10,10 @@ import synthetic
 from figure_checks import check_texts, in_view, visible_axes
 from memloc.figures.correlations import correlation_maps
 from memloc.figures.draw import draw
+from memloc.figures.fit import TALLEST, WIDTHS, fit
 from memloc.figures.fonts import texts_of
 from memloc.figures.layers import layer_curves, matrix, one_layer, technique_curves
+from memloc.figures.matrices import matrices
 from memloc.figures.mcog import mcog, mcog_averages
 from memloc.figures.training import training
 from memloc.store.fingerprint import reached
@@ -53,6 +55,7 @@ def draw_all(tasks, models, seeds, techniques, n_layers):
     windows = [synthetic.windows(0, seed, n_layers) for seed in seeds]
     found = {
         "matrix": matrix(windows, "ImplicitHate", "OPT-1.3B", "Layer retraining"),
+        "matrices": matrices(dict.fromkeys(tasks, windows), tasks, "OPT · Layer swapping"),
         "curves": layer_curves(weights, frames["probe_f1"], tasks, models, model),
         "techniques": technique_curves(weights, tasks, models, model),
         "one_layer": one_layer(frames["one_layer"], tasks, models),
@@ -63,7 +66,7 @@ def draw_all(tasks, models, seeds, techniques, n_layers):
     if table is not None:
         found["correlations"] = correlation_maps(table, "mcog", models)
     for figure in found.values():
-        figure.canvas.draw()
+        fit(figure)
     return found
 
 
@@ -80,6 +83,7 @@ def test_axes_carry_layers(study):
     for name in ("matrix", "curves", "techniques"):
         axes = next(axes for axes in visible_axes(found[name]) if axes.get_xlabel())
         assert [t.get_text() for t in axes.get_xticklabels()] == wanted
+        assert axes.get_xticklabels()[0].get_visible()
     assert [t.get_text() for t in visible_axes(found["matrix"])[0].get_yticklabels()] == wanted
     for name in ("mcog", "averages"):
         for axes in visible_axes(found[name]):
@@ -104,6 +108,12 @@ def test_no_text_overlaps_and_none_is_cut(study):
     check_texts(study[1])
 
 
+def test_figures_fit_a_page(study):
+    for name, figure in study[1].items():
+        wide, high = figure.get_size_inches()
+        assert wide <= WIDTHS["full"] and high <= TALLEST, name
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_drawer_that_does_not_know_the_registry(kind):
     module, _, function = KINDS[kind].drawer.partition(":")
@@ -117,6 +127,7 @@ def test_a_figure_is_drawn_by_the_name_of_its_drawer(tmp_path):
     for seed, path in enumerate(tables["runs"]):
         synthetic.write_tsv(synthetic.windows(0, seed, 4), path)
     outputs = [tmp_path / "figure.pdf", tmp_path / "figure.png"]
-    words = {"technique": "swapping", "task": "rte", "model": "opt"}
-    draw(KINDS["matrix"].drawer, outputs, tables, synthetic.TASKS, synthetic.MODELS, words)
+    words, runs = {"technique": "swapping", "model": "opt"}, [{"task": "rte"}, {"task": "rte"}]
+    draw(KINDS["matrix"].drawer, outputs, tables, synthetic.TASKS, synthetic.MODELS, words, runs)
     assert all(path.stat().st_size > 5000 for path in outputs)
+    assert b"/Type3" not in outputs[0].read_bytes()

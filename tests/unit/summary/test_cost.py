@@ -16,6 +16,6 @@ def test_cost_by_stage(tmp_path):
     assert found["seconds"] == 7.5 and found["longest_seconds"] == 5.0 and found["peak_mb"] == 200
     assert cost(tmp_path / "nothing", []).empty
     assert starred("b/summary/weights.tsv", "b", ["rte"]) == "summary/weights"
-    figure = "b/figures/matrix_swapping_rte_gpt-neo.tsv"
-    assert starred(figure, "b", ["rte", "gpt-neo"]) == "figures/matrix_swapping_*_*"
+    figure = "b/figures/memorisation_map_rte_gpt-neo.tsv"
+    assert starred(figure, "b", ["rte", "gpt-neo"]) == "figures/memorisation_map_*_*"
     assert starred("b/rte@2/opt/seed1/swap.tsv", "b", ["rte", "opt"]) == "*/*/*/swap"

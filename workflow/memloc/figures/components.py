@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.layers import matrix
+from memloc.figures.matrices import by_task_of, matrices
 from memloc.figures.panels import handle, label_lowest, label_of, open_panels
 from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_styles
 
@@ -54,9 +54,10 @@ def _line(axes: Axes, part: pd.DataFrame, colour: str, component: str) -> None:
 
 
 def component_matrix_figure(given: Given) -> Figure:
-    """Drawn from runs, the seeds' tables of windows of one component."""
-    names = label_of(given.tasks, given.task), label_of(given.models, given.model)
-    return matrix(given.read("runs"), *names, f"{LABELS[given.chosen['component']]} swapped")
+    """Drawn from runs, the window tables of one component of all tasks."""
+    swapped = LABELS[given.chosen["component"]]
+    title = f"{label_of(given.models, given.model)} · {swapped} swapped"
+    return matrices(by_task_of(given), given.tasks, title)
 
 
 def components_figure(given: Given) -> Figure:

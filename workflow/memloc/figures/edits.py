@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
+from memloc.figures.matrices import by_task_of
 from memloc.figures.panels import (
     handle,
     label_lowest,
@@ -112,8 +113,5 @@ def reverted_areas(
 
 def reverted_figure(given: Given) -> Figure:
     """Drawn from runs, the window tables of one technique of all tasks of many classes."""
-    by_task: dict[str, list[pd.DataFrame]] = {}
-    for run, table in zip(given.runs, given.read("runs"), strict=True):
-        by_task.setdefault(run["task"], []).append(table)
-    model = label_of(given.models, given.model)
-    return reverted_areas(by_task, given.tasks, f"{model} · {technique_label(given.technique)}")
+    title = f"{label_of(given.models, given.model)} · {technique_label(given.technique)}"
+    return reverted_areas(by_task_of(given), given.tasks, title)

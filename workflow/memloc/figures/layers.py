@@ -81,15 +81,18 @@ def shown_matrix(tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, int, str]:
     )  # fmt: skip
 
 
-def heat(axes: Axes, values: np.ndarray, scale: str) -> None:
-    """Draw a matrix of errors (L, L) on an axis; `scale` says whether they are normalised."""
+def heat(axes: Axes, values: np.ndarray, scale: str, annotate: bool = True, **bar: Any) -> None:
+    """Draw a matrix of errors (L, L) on an axis; `scale` says whether they are normalised.
+
+    `annotate`: write values into the cells, where there is room; bar: cbar=False for no scale.
+    """
     n_layers = len(values)
-    annotate = n_layers <= ANNOTATED
+    annotate = annotate and n_layers <= ANNOTATED
     sns.heatmap(
         values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", square=True, linewidths=0.4,
         annot=np.vectorize(short)(values) if annotate else False, fmt="",
         annot_kws={"size": 6},
-        cbar_kws={"label": f"memorisation error ({scale})", "shrink": 0.8},
+        **({"cbar_kws": {"label": f"memorisation error ({scale})", "shrink": 0.8}} | bar),
     )  # fmt: skip
     layer_ticks(axes.xaxis, n_layers, first=0.5)
     layer_ticks(axes.yaxis, n_layers, first=0.5)
@@ -268,12 +271,6 @@ def technique_curves(weights: pd.DataFrame, tasks: Entries, models: Entries, mod
         figure.legend(handles=handles, loc="outside lower center", ncols=2 if columns < 3 else 4)
         figure.suptitle(label_of(models, model), fontsize=10)
     return figure
-
-
-def matrix_figure(given: Given) -> Figure:
-    """Drawn from runs, the seeds' tables of windows."""
-    names = label_of(given.tasks, given.task), label_of(given.models, given.model)
-    return matrix(given.read("runs"), *names, technique_label(given.technique))
 
 
 def one_layer_figure(given: Given) -> Figure:

@@ -19,6 +19,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from PIL import Image
 
+from memloc.figures.fit import fit
 from memloc.figures.fonts import OWN, fit_fonts
 from memloc.store.files import atomic
 from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
@@ -41,6 +42,10 @@ PAPER = {  # task: shade within its group, marker
     "reuters": (0, "<"), "trec": (1, "*"),
 }  # fmt: skip
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+SAVED = {
+    "pdf.fonttype": 42, "savefig.dpi": 300, "savefig.bbox": "tight", "savefig.pad_inches": 0.04,
+    "savefig.facecolor": "white",
+}  # fmt: skip
 METADATA = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
@@ -144,8 +149,6 @@ def look() -> AbstractContextManager[None]:
             "lines.linewidth": 1.3,
             "lines.markersize": 4.5,
             "figure.dpi": 100,
-            "savefig.facecolor": "white",
-            "pdf.fonttype": 42,
             "figure.constrained_layout.use": True,
         }
     )
@@ -163,15 +166,21 @@ def layer_ticks(axis: Axis, n_layers: int, first: float = 1, never: bool = False
     axis.set_ticks([number + first for number in range(len(words))], words, fontsize=7)
 
 
-def save(figure: Figure, paths: Sequence[str | Path], dpi: int = 160) -> None:
-    """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it."""
-    with warnings.catch_warnings():
+def save(figure: Figure, paths: Sequence[str | Path], width: str = "full") -> None:
+    """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it.
+
+    Its settings are those that count when a file is written, not those that it was drawn with:
+    letters stay text in a PDF (TrueType; publishers refuse Type 3), and what reaches over the edge
+    makes the file larger instead of being cut.
+    """
+    with warnings.catch_warnings(), plt.rc_context(SAVED):
         fit_fonts(figure)  # which says what glyphs are missing
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        fit(figure, width)
         for path in paths:
             kind = Path(path).suffix[1:]
             with atomic(path) as draft:
-                figure.savefig(draft, dpi=dpi, metadata=METADATA[kind])
+                figure.savefig(draft, metadata=METADATA[kind])
                 if kind == "png":
                     _shrink(draft)
     plt.close(figure)

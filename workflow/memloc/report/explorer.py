@@ -25,7 +25,6 @@ from memloc.study.techniques import TECHNIQUES
 
 STEPS = 40  # of the colour scale from 0 to 1
 WIDTH, TALLEST = 372.0, 290.0  # of the map of windows, without its axis, in its own units
-UNTRIED = "not tested: the control setup wasn't run"
 Json = dict[str, Any]
 
 
@@ -60,6 +59,7 @@ def explorer(content: Content) -> Json:
         else [],
         "rows": _rows(content, data, f"{task}|{model}"),
         "layers": data["layers"][model],
+        "tested": content.has("control_techniques"),
     }
 
 
@@ -157,7 +157,10 @@ def trust(content: Content) -> dict[str, str]:
 
 def _rows(content: Content, data: Json, pair: str) -> list[Json]:
     """Rows of the table of techniques: name, label, cells by layer, M-CoG and trust."""
-    known, names = trust(content), list(dict.fromkeys(n for p in data["weights"].values() for n in p))
+    known, names = (
+        trust(content),
+        list(dict.fromkeys(n for p in data["weights"].values() for n in p)),
+    )
     rows = []
     for name in sorted(names, key=lambda n: list(TECHNIQUES).index(n) if n in TECHNIQUES else 99):
         own = data["weights"][pair].get(name, {"w": [], "at": None, "said": "not run"})
@@ -169,7 +172,7 @@ def _rows(content: Content, data: Json, pair: str) -> list[Json]:
                           for i, w in enumerate(own["w"], 1)],
                 "at": own["at"],
                 "said": own["said"],
-                "trust": known.get(name, "not tested" if known else UNTRIED),
+                "trust": known.get(name, "not tested"),
             }
         )  # fmt: skip
     return rows
@@ -203,6 +206,7 @@ def _map(n_layers: int, data: Json, first: str) -> Json:
                     "best": bool(shown) and shown["best"] == name,
                 }
             )
+    cells.sort(key=lambda cell: cell["best"])  # the framed one on top of its neighbours
     return {
         "layers": n_layers, "cells": cells, "wide": round(wide, 1), "high": round(high, 1),
         "width": WIDTH, "height": round(n_layers * high, 1), "shown": shown is not None,

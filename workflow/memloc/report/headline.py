@@ -8,7 +8,10 @@ many tasks it rests on and how it was decided. Depth is compared with the middle
 (L + 1) / 2, since models may differ in layers.
 """
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -39,6 +42,7 @@ DEPTH_WORDS = {
 }
 NOTHING = "No technique has found where the model memorises."
 FEW_TOLD = 4  # up to so many tasks are named one by one
+TOLD = r'<script type="application/json" id="told">(.*?)</script>'  # of the page's template
 MCOG = "M-CoG, the mean layer with each weighted by how much it matters for memorisation, is"
 QUESTION = "In which layers do fine-tuned language models memorise {labels}?"
 
@@ -61,10 +65,15 @@ def headline(content: Content) -> dict[str, Any]:
     }
 
 
-def told(content: Content) -> list[str]:
-    """The answer and what limits it, line by line, for a terminal."""
-    found = headline(content)
+def told(found: Mapping[str, Any]) -> list[str]:
+    """A headline line by line, for a terminal: the answer, what it rests on, all that limits it."""
     return [*found["answer"], *found["more"], *found["caveats"]]
+
+
+def said_on(page: Path) -> list[str]:
+    """The lines of `told` that a page was written with."""
+    found = re.search(TOLD, page.read_text(encoding="utf-8"), re.DOTALL)
+    return json.loads(found[1]) if found else [f"{page} says no answer: make it again."]
 
 
 def decided(content: Content) -> str:
@@ -127,7 +136,9 @@ def _range(content: Content, frame: pd.DataFrame) -> str:
         over = [number_of(n, word) for n, word in counts if n > 1]
         mean = f", averaged over {' and '.join(over)}" if over else ""
         span = f"{MCOG} {means[low]:.1f}"
-        if low != high:
+        if low != high and f"{means[low]:.1f}" == f"{means[high]:.1f}":
+            span += f" on {'both' if len(means) == 2 else f'all {len(means)}'} tasks,"
+        elif low != high:
             span = (
                 f"{MCOG} {means[low]:.1f} ({content.task_label(low)}) "
                 f"to {means[high]:.1f} ({content.task_label(high)})"

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from memloc.budget.words import number_of
 from memloc.figures.style import task_styles
 from memloc.report.explorer import explorer, in_json
-from memloc.report.headline import headline
+from memloc.report.headline import headline, told
 from memloc.report.marks import groups, marks
 from memloc.report.parts import Absent, Content, Part, Picture, Section
 from memloc.report.pictures import unplaced
@@ -150,7 +150,7 @@ def render(content: Content) -> str:
         summary=_summary(content),
         models=models,
         headline=said,
-        told=in_json([*said["answer"], *said["more"], *said["caveats"]]),
+        told=in_json(told(said)),
         explorer=explorer(content),
         marks=marks(content.tasks),
         groups=groups(content.tasks),

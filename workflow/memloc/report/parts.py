@@ -124,12 +124,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page, with the file as data."""
+    """A figure of the page, with a copy for screens as data; pdf and png are the files."""
 
     id: str
     name: str
     data: str
     pdf: str
+    png: str
     width: int
     height: int
     alt: str
@@ -159,10 +160,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """A section: an introduction, (name, value) facts, notices to heed, what is absent, parts."""
+    """A section: an introduction, (name, value) facts, notices to heed, what is absent, parts.
+
+    bare: kinds of figures that would show nothing, which a line of some part says instead.
+    """
 
     parts: Sequence[Part] = ()
     intro: str | Markup = ""
     facts: Sequence[tuple[str, Any]] = ()
     notices: Sequence[str | Markup] = ()
     absent: Sequence[Absent] = ()
+    bare: Sequence[str] = ()

@@ -1,8 +1,10 @@
 """Figures of the page: files as data, with their captions, one by one or in galleries."""
 
 import base64
+import io
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from docutils.core import publish_parts
@@ -13,7 +15,8 @@ from memloc.report.parts import Content, Figure, Part, Picture, Section
 from memloc.study.figures import KINDS
 from memloc.study.techniques import TECHNIQUES
 
-PIXELS = 1.6  # of a picture for one of the page: its text comes out a little below the page's
+PIXELS = 3  # of a file's for one of the page: its text comes out a little below the page's
+KEPT = 2  # of the page's own copy for one of the page: sharp on most screens, half the bytes
 GENERIC = {"task": "each task", "model": "model"}  # words of a caption that stands for many figures
 
 
@@ -34,25 +37,44 @@ def drawn(content: Content, kind: str, **wildcards: str) -> list[Picture]:
 
 
 def pictures(content: Content, kind: str, **wildcards: str) -> list[Figure]:
-    """The page's figures of a kind, each with its own caption."""
-    return [picture(content, item) for item in drawn(content, kind, **wildcards)]
+    """The page's figures of a kind: the first has the caption, for all of them."""
+    items = drawn(content, kind, **wildcards)
+    shown = [picture(content, item) for item in items]
+    if shown[1:]:
+        shown[0] = replace(shown[0], caption=caption(kind, _generic(content, items)))
+    return [*shown[:1], *uncaptioned(shown[1:])]
+
+
+def uncaptioned(figures: Sequence[Figure]) -> list[Figure]:
+    """The same figures below a caption that stands already."""
+    return [replace(figure, caption="") for figure in figures]
 
 
 def picture(content: Content, item: Picture) -> Figure:
     """One figure; the numbers behind it are in the tables beside it."""
     with Image.open(item.png) as image:
-        width, height = image.size
+        width, height = (round(side / PIXELS) for side in image.size)
+        data = _small(image, width * KEPT, height * KEPT)
     words = in_words(content, item)
     return Figure(
         id=figure_id(item),
         name=Path(item.png).stem,
-        data="data:image/png;base64," + base64.b64encode(Path(item.png).read_bytes()).decode(),
+        data="data:image/png;base64," + base64.b64encode(data).decode(),
         pdf=os.path.relpath(item.pdf, content.folder),
-        width=round(width / PIXELS),
-        height=round(height / PIXELS),
+        png=os.path.relpath(item.png, content.folder),
+        width=width,
+        height=height,
         alt=KINDS[item.kind].alt.format(names=", ".join(words.values())),
         caption=caption(item.kind, words),
     )
+
+
+def _small(image: Image.Image, width: int, height: int) -> bytes:
+    """A picture as PNG of so many pixels and 64 colours."""
+    small = image.convert("RGB").resize((max(1, width), max(1, height)), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    small.quantize(64, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 def figure_id(item: Picture) -> str:
@@ -111,7 +133,7 @@ def unplaced(content: Content, section_id: str, section: Section) -> list[Part]:
     parts = []
     for kind, entry in KINDS.items():
         items = [item for item in drawn(content, kind) if figure_id(item) not in shown]
-        if entry.section == section_id and items:
+        if entry.section == section_id and items and kind not in section.bare:
             one = Part(entry.title, figures=[picture(content, item) for item in items[:1]])
             parts.append(gallery(content, entry.title, items) if items[1:] else one)
     return parts

@@ -95,8 +95,8 @@ def by_task_and_model(study: Any) -> list[dict[str, str]]:
 
 
 def matrices(study: Any, key: str, names: Iterable[str]) -> list[dict[str, str]]:
-    """A figure per technique or component (`key`), model and task."""
-    return [{key: name, **words} for name in names for words in by_task_and_model(study)]
+    """A figure per technique or component (`key`) and model."""
+    return [{key: name, **words} for name in names for words in by_model(study)]
 
 
 def tables(*names: str, optional: Iterable[str] = ()) -> Callable[[Any, Words], dict[str, Any]]:
@@ -132,27 +132,27 @@ Noisy accuracy is against the perturbed label, validation accuracy against true 
 """,
     ),
     "matrix": FigureKind(
-        name="matrix_{technique}_{task}_{model}",
-        drawer="figures.layers:matrix_figure",
+        name="matrix_{technique}_{model}",
+        drawer="figures.matrices:matrix_figure",
         section="techniques",
         title="Window matrices",
-        alt="Heat map: mean memorisation error by window length and layer, for {names}.",
-        inputs=lambda s, w: {
-            "runs": s.table_paths(w["technique"], models=[w["model"]], tasks=[w["task"]])
-        },
+        alt="Heat maps: mean memorisation error by window length and layer, for {names}.",
+        inputs=lambda s, w: {"runs": s.table_paths(w["technique"], models=[w["model"]])},
         drawn_for=lambda s: matrices(s, "technique", s.window_techniques),
+        runs=lambda s, w: s.run_list(models=[w["model"]]),
         caption="""
-**Memorisation error by window** for {{ task }} and {{ model }} ({{ technique }}), as Figure 3
-of the paper.
+**Memorisation error by window** for {{ model }} ({{ technique }}), as Figure 3 of the paper: a
+panel per task.
 Row x, column y is the mean share of noisy examples that lose their perturbed label, over all
 windows of x consecutive layers that include layer y.
 Read from top to bottom: the sooner a column darkens, the more its layer matters for
-memorisation. Errors are scaled so that modifying all layers (the bottom row) gives 1.
+memorisation. Errors are scaled so that modifying all layers (the bottom row) gives 1; a title says
+where they are not.
 {% if "patching" in technique %}Patching replaces what θ_M2's layers added to the state by what
 θ_O's layers added. A late layer that only writes out what early layers decided therefore reverts
 examples too, which it doesn't in swapping.
 {% endif -%}
-The clean error in the title should stay near 0: only then does a window undo memorisation
+The clean error in a title should stay near 0: only then does a window undo memorisation
 rather than the task.
 """,
     ),
@@ -266,22 +266,21 @@ of what would generalise: 0.10 above is the event “memorisation » generalisat
 """,
     ),
     "component_matrix": FigureKind(
-        name="swap-{component}_{task}_{model}",
+        name="swap-{component}_{model}",
         drawer="figures.components:component_matrix_figure",
         section="techniques",
         title="Window matrices",
         alt=(
-            "Heat map: mean memorisation error by window length and layer, for {names} swapped "
+            "Heat maps: mean memorisation error by window length and layer, for {names} swapped "
             "alone."
         ),
         inputs=lambda s, w: {
-            "runs": s.run_paths(
-                s.component_table(w["component"]), models=[w["model"]], tasks=[w["task"]]
-            )
+            "runs": s.run_paths(s.component_table(w["component"]), models=[w["model"]])
         },
         drawn_for=lambda s: matrices(s, "component", [c for c in s.components if c != "layer"]),
+        runs=lambda s, w: s.run_list(models=[w["model"]]),
         caption="""
-**Memorisation error by window** for {{ task }} and {{ model }} when only {{ "feed-forward" if
+**Memorisation error by window** for {{ model }}, a panel per task, when only {{ "feed-forward" if
 component == "mlp" else "attention" }} blocks are swapped, and the rest of each layer stays.
 Read it like the matrix of whole layers. Errors are scaled so that swapping the blocks of all
 layers gives 1. Matrices can therefore be compared in shape but not in height, and small

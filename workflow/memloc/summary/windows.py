@@ -63,9 +63,7 @@ def window_table(tables: Iterable[tuple[Run, pd.DataFrame]]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
-def write_windows(
-    paths: Sequence[str | Path], runs: Sequence[Run], output: str | Path
-) -> None:
+def write_windows(paths: Sequence[str | Path], runs: Sequence[Run], output: str | Path) -> None:
     """Write summary/windows.tsv from the runs' window tables."""
     tables = [read_tsv(path, TABLES["windows"]) for path in paths]
     write_tsv(window_table(zip(runs, tables, strict=True)), output, COLUMNS)

@@ -1,6 +1,7 @@
 """Section Correlations: agreement of techniques, of models, and with generalisation."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -31,6 +32,7 @@ WORDS = {
     "generalisation": "depth and generalisation", "larger": "a larger model",
     "binarised": "binarised tasks",
 }  # fmt: skip
+DEPTHS = ("generalisation", "events")  # measures of the figure of depth
 NUMBERS = [
     "rho", "paper_rho", "ci_low", "ci_high", "n", "p", "p_holm", "claim", "decided", "rho_pooled",
     "n_pairs",
@@ -74,6 +76,17 @@ def _table(
     return renamed(table(content, "correlations", title, frame=frame, **options), id)
 
 
+def _told(content: Content, measures: Sequence[str]) -> bool:
+    """Whether any correlation of these measures has a number."""
+    frame = content.read("correlations")
+    return bool(frame.loc[frame["measure"].isin(measures), "rho"].notna().any())
+
+
+def _too_few(content: Content) -> str:
+    """Why there is no correlation over tasks."""
+    return f"No figure: a correlation takes three tasks or more, and here are {len(content.tasks)}."
+
+
 def _depth(content: Content) -> Part:
     """Table 2, pooled and by model, and M-CoG of each technique."""
     tables: list[Table | Absent | None] = [
@@ -91,6 +104,8 @@ def _depth(content: Content) -> Part:
     ]  # fmt: skip
     if not content.has("generalisation"):
         tables = [absent(content, "generalisation", "Depth against generalisation (Table 2)")]
+    elif not _told(content, DEPTHS):
+        return Part("Depth and generalisation", _too_few(content), tables=_folded(tables))
     return Part(
         "Depth and generalisation",
         "Does a model memorise deeper where it generalises better?",
@@ -103,6 +118,8 @@ def _events(content: Content) -> Part:
     """Centroid events against those of probes."""
     found = _table(content, "correlations-events", "Centroid events against those of probes",
                    lambda f: f["measure"] == "events")  # fmt: skip
+    if found and not _told(content, ["events"]):
+        return Part("Events by centroids and by probes", _too_few(content), tables=_folded([found]))
     return Part("Events by centroids and by probes", tables=[found] if found else [])
 
 
@@ -130,6 +147,11 @@ def _inclusive(content: Content) -> Table | Absent | None:
     )  # fmt: skip
 
 
+def _folded(tables: Sequence[Table | Absent | None]) -> list[Table | Absent]:
+    """The tables there are, to open on demand."""
+    return [replace(t, folded=True) if isinstance(t, Table) else t for t in tables if t]
+
+
 def _appendices(content: Content) -> list[Part]:
     """Appendix B and C, where the run has a deeper model or binarised tasks."""
     larger = _table(content, "correlations-larger", "The deeper model against the others",
@@ -151,4 +173,5 @@ def _appendices(content: Content) -> list[Part]:
 def build(content: Content) -> Section:
     """Depth with generalisation, events, techniques, models, and the appendices."""
     parts = [_depth(content), _events(content), _agreement(content), *_appendices(content)]
-    return Section([part for part in parts if part], intro=INTRO)
+    bare = [] if _told(content, DEPTHS) else ["depth_correlations"]
+    return Section([part for part in parts if part], intro=INTRO, bare=bare)

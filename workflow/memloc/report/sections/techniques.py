@@ -8,17 +8,21 @@ import pandas as pd
 from memloc.budget.words import number_of
 from memloc.report.edits import edit_parts
 from memloc.report.no_noise import no_noise_part
-from memloc.report.parts import Absent, Content, Part, Section, Table
-from memloc.report.pictures import drawn, gallery, pictures
+from memloc.report.parts import Absent, Content, Figure, Part, Section, Table
+from memloc.report.pictures import pictures, uncaptioned
 from memloc.report.tables import Cell, absent, cell, table, worded
 from memloc.report.variance import variance_part
 from memloc.study.techniques import TECHNIQUES
 
 UNDEFINED = (
-    "{count} M-CoG(s) rest on fewer seeds than the others (rows marked). A seed is left out where "
+    "{count} on fewer seeds than the others (rows marked). A seed is left out where "
     "its weights are undefined: modifying all layers changed no noisy prediction, so there is "
     "nothing to normalise by. A seed whose weights are all 0 enters the mean without moving it, "
     "and has no centre of its own. The raw errors are in the tables."
+)
+NO_HEAD = (
+    "No figure: swapping a single head reverts no noisy example anywhere (n = {n} heads of tasks and "
+    "models, mean over seeds)."
 )
 NOTHING = "{technique} found nothing in {named}: {reason}."
 FEW = 4  # up to so many tasks and models are named one by one
@@ -40,16 +44,13 @@ COMPONENTS_MCOG = (
 )
 
 
-def _matrices(content: Content) -> list[Part]:
-    """Galleries of matrices: a part per technique."""
-    return [
-        gallery(
-            content,
-            f"{technique.label}: window matrices",
-            drawn(content, "matrix", technique=name),
-        )
-        for name, technique in TECHNIQUES.items()
-    ]
+def _matrices(content: Content) -> Part:
+    """Matrices of all techniques: the caption once, and once more where it says something else."""
+    found: list[Figure] = []
+    for name in TECHNIQUES:
+        figures = pictures(content, "matrix", technique=name)
+        found += figures if not found or name == "patching" else uncaptioned(figures)
+    return Part("Window matrices", figures=found)
 
 
 def mcog_overview(content: Content) -> Table | Absent:
@@ -149,7 +150,8 @@ def _undefined_notice(content: Content) -> list[str]:
     if low is None:
         return []
     count = sum(low(row) for row in content.read("mcog").to_dict("records"))
-    return [UNDEFINED.format(count=count)] if count else []
+    rest = f"{number_of(count, 'M-CoG')} {'rests' if count == 1 else 'rest'}"
+    return [UNDEFINED.format(count=rest)] if count else []
 
 
 def component_parts(content: Content) -> list[Part]:
@@ -175,20 +177,19 @@ def heads_part(content: Content) -> list[Part]:
     if not content.has("heads"):
         return []
     heads = table(content, "heads", "Errors by attention head, mean over seeds", folded=True)
+    if no_head(content):
+        return [Part("Attention heads", NO_HEAD.format(n=len(heads.rows)), tables=[heads])]
     return [Part("Attention heads", figures=pictures(content, "heads"), tables=[heads])]
 
 
+def no_head(content: Content) -> bool:
+    """Whether no single head reverts any example."""
+    return content.has("heads") and not content.read("heads")["noisy_error"].max() > 0
+
+
 def _component_matrices(content: Content) -> list[Part]:
-    """Galleries of matrices: a part per component."""
-    items = drawn(content, "component_matrix")
-    return [
-        gallery(
-            content,
-            f"Swapping {component}: window matrices",
-            drawn(content, "component_matrix", component=component),
-        )
-        for component in dict.fromkeys(item.wildcards["component"] for item in items)
-    ]
+    """The matrices of blocks."""
+    return [Part("Blocks: window matrices", figures=pictures(content, "component_matrix"))]
 
 
 def build(content: Content) -> Section:
@@ -205,7 +206,7 @@ def build(content: Content) -> Section:
             tables=[mcog_overview(content)],
         ),
         Part("Techniques side by side", figures=pictures(content, "techniques")),
-        *_matrices(content),
+        _matrices(content),
         *component_parts(content),
         Part(
             "Largest error from one layer",
@@ -242,4 +243,5 @@ def build(content: Content) -> Section:
         *_probes(content),
     ]
     notices = _undefined_notice(content) + nothing_found(content)
-    return Section([p for p in parts if p], absent=missing, notices=notices)
+    bare = ["heads"] if no_head(content) else []
+    return Section([p for p in parts if p], absent=missing, notices=notices, bare=bare)
