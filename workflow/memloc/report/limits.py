@@ -9,8 +9,8 @@ from memloc.report.sections.techniques import nothing_found
 from memloc.report.sections.training import weak_runs
 
 CHOSEN = (
-    "The windows above were chosen on the examples that their shares are of: on other examples they "
-    "would undo a little less."
+    "The windows above were chosen on the examples that their shares are of: on others they would "
+    "undo a little less."
 )
 
 

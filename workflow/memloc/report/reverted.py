@@ -1,4 +1,4 @@
-"""Which examples a window of the first screen's map reverts: their texts and labels, for a click."""
+"""Which examples a window of the first screen's map reverts: texts and labels, for a click."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ LONGEST = 140  # characters of a text
 
 
 def reverted(content: Content) -> dict[str, Any]:
-    """{"texts": task -> index -> [text, original, trained label], "of": task|model -> window -> indices}.
+    """texts: task -> index -> [text, original, trained label]; of: task|model -> window -> indices.
 
     A window has the examples that it is the smallest swapped one to revert, in any seed. Empty
     without the table examples or the texts.
@@ -34,7 +34,7 @@ def reverted(content: Content) -> dict[str, Any]:
 
 
 def _windows(rows: pd.DataFrame) -> dict[str, tuple[list[str], int]]:
-    """By window: the first examples whose smallest reverting window it is, and how many there are."""
+    """By window: the first examples whose smallest reverting one it is, and how many there are."""
     starts, lengths = rows["start"].astype(int), rows["length"].astype(int)
     names = [f"{s}-{s + n - 1}" for s, n in zip(starts, lengths, strict=True)]
     groups = rows["index"].astype(str).groupby(names, sort=False)

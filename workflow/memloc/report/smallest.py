@@ -92,8 +92,8 @@ def _none(content: Content, pair: pd.DataFrame, act: str, n_layers: int) -> str:
     cheap = pair[pair["clean_error"] <= LITTLE]
     model = content.model_label(pair.iloc[0]["model"])
     lead = (
-        f"{act} no window of layers undoes {percent(MOST)} of the {labels_of(content)} that {model} "
-        f"had learnt at an error of at most {percent(LITTLE)} on clean examples"
+        f"{act} no window of layers undoes {percent(MOST)} of the {labels_of(content)} that "
+        f"{model} had learnt at an error of at most {percent(LITTLE)} on clean examples"
     )
     if cheap.empty:
         return f"{lead} ({_counted(pair.iloc[0])})."
@@ -120,8 +120,8 @@ def _range(content: Content, pairs: list[pd.DataFrame], title: str, act: str) ->
     depth = {(p.iloc[0]["task"], p.iloc[0]["model"]): int(p["end"].max()) for p in pairs}
     cases = f"{len(rows)} of {len(pairs)} cases (task × model)"
     what = (
-        f"{percent(MOST)} of the {labels_of(content)} that were learnt are undone, at an error of at "
-        f"most {percent(LITTLE)} on clean examples"
+        f"{percent(MOST)} of the {labels_of(content)} that were learnt are undone, at an error of "
+        f"at most {percent(LITTLE)} on clean examples"
     )
     if not rows:
         return f"{title}: by {act} windows of layers, in {cases} {what}."

@@ -40,7 +40,7 @@ def mean_windows(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def smallest(windows: pd.DataFrame) -> int | None:
-    """Index of the smallest window that undoes MOST at a clean error of LITTLE; None: there is none."""
+    """Index of the smallest window that undoes MOST at a clean error of LITTLE; None: none does."""
     noisy, clean = windows["noisy_error"].round(DIGITS), windows["clean_error"].round(DIGITS)
     will_do = windows[(noisy >= MOST) & (clean <= LITTLE)]
     if will_do.empty:

@@ -21,8 +21,8 @@ UNDEFINED = (
     "and has no centre of its own. The raw errors are in the tables."
 )
 NO_HEAD = (
-    "No figure: swapping a single head reverts no noisy example anywhere (n = {n} heads of tasks and "
-    "models, mean over seeds)."
+    "No figure: swapping a single head reverts no noisy example anywhere (n = {n} heads of tasks "
+    "and models, mean over seeds)."
 )
 NOTHING = "{technique} found nothing in {named}: {reason}."
 FEW = 4  # up to so many tasks and models are named one by one
