@@ -1,4 +1,4 @@
-"""A figure made to fit a page of a paper: its size, its legends, the numbers of its layers.
+"""A figure made to fit a page of a paper: its width, its legends, the numbers of its layers.
 
 Drawers size a figure by what it holds. What is wider than the page's text is made as narrow as it:
 its panels shrink and its text doesn't. Then legends take fewer columns, and of numbers of layers
@@ -12,16 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 WIDTHS = {"single": 3.4, "full": 7.0}  # inches: a column of a page of two, and its whole text
-TALLEST = 9.5  # inches of a page's text
 GAP = 1.0  # pixels between numbers of an axis
 
 
 def fit(figure: Figure, width: str = "full") -> None:
-    """Have a figure fit `width` (a key of WIDTHS) and the height of a page."""
+    """Have a figure fit `width`, a key of WIDTHS. Its height is what it holds."""
     wide, high = figure.get_size_inches()
-    most = WIDTHS[width]
-    if wide > most or high > TALLEST:
-        figure.set_size_inches(min(wide, most), min(high, TALLEST))
+    figure.set_size_inches(min(wide, WIDTHS[width]), high)
     _legends(figure)
     figure.canvas.draw()
     for axes in figure.axes:

@@ -32,7 +32,7 @@ def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Ent
     columns = present(models, frame["model"])
     depth = weights.groupby("model")["layer"].max()
     with look():
-        height = 0.19 * len(names) + 0.5
+        height = 0.15 * len(names) + 0.55
         width = max(2.5, LAYER_WIDTH * np.ptp(mcog_limits(frame, int(depth.max()))))
         figure, grid = grid_of(len(techniques), len(columns), width, height, sharey=True)
         figure.set_size_inches(max(3.6, width * len(columns) + 1.2), height * len(techniques) + 0.8)
@@ -44,9 +44,9 @@ def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Ent
                 peers = frame[frame["model"].map(depth) == depth[model]]
                 _mcog_axis(axes, int(depth[model]), peers, names, styles)
                 if len(techniques) > 1:
-                    axes.set_title(
-                        f"{label_of(models, model)} · {technique_label(technique)}", fontsize=8
-                    )
+                    between = "\n" if len(columns) > 2 else " · "
+                    title = f"{label_of(models, model)}{between}{technique_label(technique)}"
+                    axes.set_title(title, fontsize=7)
                 else:
                     axes.set_title(label_of(models, model))
         for axes in grid[-1]:
@@ -116,7 +116,7 @@ def _mcog_axis(
     layer_ticks(axes.xaxis, n_layers)
     axes.set_xlim(low, high)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), [styles[n].label for n in names])
+    axes.set_yticks(range(len(names)), [styles[n].label for n in names], fontsize=7)
     axes.axvline((n_layers + 1) / 2, color="#555555", lw=0.8, ls=":")
 
 
