@@ -190,6 +190,66 @@ def test_what_was_not_run_says_how(tab, path):
     assert "--config 'stages=[centroids]' -- report" in text
 
 
+CELL = "document.querySelector('.map svg:not([hidden]) [data-window=\"1-2\"]')"
+TOLD = "document.querySelector('.told').textContent"
+
+
+def choose(tab, name, value):
+    tab.run(
+        f"(() => {{ const s = document.querySelector('select[name={name}]'); s.value = '{value}'; "
+        "s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+
+
+def test_a_cell_says_its_numbers_and_a_link_leads_back_to_it(tab, path):
+    tab.open(path, 1280)
+    tab.run(f"{CELL}.dispatchEvent(new PointerEvent('pointerover', {{bubbles: true}}))")
+    told = tab.run(TOLD)
+    for word in ("Layers 1–2, swapping", "noisy labels undone", "clean examples", "2 seeds"):
+        assert word in told
+    choose(tab, "task", "trec")
+    choose(tab, "scale", "normalised")
+    tab.run(f"{CELL}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+    assert tab.run("location.hash") == "#view/trec/bert/swapping/normalised/1-2"
+    shown = tab.run(f"{CELL}.textContent")
+    other = path.with_name("again.html")
+    other.write_bytes(path.read_bytes())
+    tab.open(other, 1280)
+    tab.run("location.hash = '#view/trec/bert/swapping/normalised/1-2'")
+    tab.wait("document.querySelector('select[name=task]').value === 'trec'")
+    assert tab.run(f"{CELL}.textContent") == shown
+    assert tab.run(f"{CELL}.classList.contains('at-hand')")
+    assert tab.errors == []
+
+
+def test_arrows_and_enter_do_what_the_mouse_does(tab, path):
+    tab.open(path, 1280)
+    tab.run(
+        "(() => { const m = document.querySelector('.map svg:not([hidden])'); m.focus(); for (const "
+        "key of ['ArrowUp', 'Enter']) m.dispatchEvent(new KeyboardEvent('keydown', {key})); })()"
+    )
+    assert tab.run("location.hash").endswith("/raw/1-2")
+    assert "Layers 1–2" in tab.run(TOLD)
+
+
+@pytest.mark.parametrize("width", (1280, 400))
+def test_the_first_screen_stands_without_script(tab, path, width):
+    tab("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        tab.open(path, width)
+    finally:
+        tab("Emulation.setScriptExecutionDisabled", value=False)
+    assert tab.run("document.querySelector('form.choose').hidden")
+    assert tab.run(f"{CELL}.textContent.trim()").isdigit()
+    assert tab.run("document.querySelectorAll('table.methods tbody tr svg rect').length") == 24
+
+
+def test_a_link_into_a_folded_part_opens_it(tab, path):
+    tab.open(path, 1280)
+    tab.run("location.hash = '#techniques-2'")
+    tab.wait("document.getElementById('techniques-2').closest('details').open")
+
+
 def test_print_unfolds_the_results(tab, path):
     tab.open(path, 1280)
     assert len(tab("Page.printToPDF", printBackground=True)["data"]) > 10_000

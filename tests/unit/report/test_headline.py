@@ -169,6 +169,9 @@ def test_the_answer_and_figure_7_have_the_same_centres(tmp_path):
 def test_the_terminal_says_what_the_page_says(tmp_path):
     given = windows_of(tmp_path, w1_2=(0.97, 0.0))
     page = tmp_path / "report.html"
-    write_report(page, title="T", tables=given.tables, pictures=[], models=synthetic.MODELS,
-                 tasks=synthetic.TASKS, settings={}, templates=str(synthetic.TEMPLATES))  # fmt: skip
+    options = {"models": synthetic.MODELS, "tasks": synthetic.TASKS, "settings": {}}
+    write_report(
+        page, title="T", tables=given.tables, pictures=[], templates=str(synthetic.TEMPLATES),
+        **options,
+    )  # fmt: skip
     assert said_on(page) == told(headline(given))

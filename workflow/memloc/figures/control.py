@@ -29,7 +29,9 @@ MARKS = (
     ("#0072b2", "o", "-"), ("#d17a00", "s", "--"), ("#8b1a4f", "^", "-."), ("#00795a", "D", ":"),
     ("#6a4fc0", "v", (0, (5, 1))), ("#7a9a01", "P", (0, (3, 1, 1, 1))),
 )  # fmt: skip
-PLACE_MARKS = dict(zip(PLACES, MARKS, strict=False))
+# Of places, in grey: a colour beside the tasks' own would be taken for a task.
+PLACE_MARKS = dict(zip(PLACES, zip(("#111111", "#555555", "#8a8a8a", "#b0b0b0"), "os^D", "-" * 4,
+                                   strict=True), strict=True))  # fmt: skip
 BAR = "#333333"
 BESIDE = 4  # rows that two panels beside each other have room for
 ROW = ["technique", "scores"]  # what has a place on the x-axis
