@@ -225,8 +225,8 @@ def test_a_cell_says_its_numbers_and_a_link_leads_back_to_it(tab, path):
 def test_arrows_and_enter_do_what_the_mouse_does(tab, path):
     tab.open(path, 1280)
     tab.run(
-        "(() => { const m = document.querySelector('.map svg:not([hidden])'); m.focus(); for (const "
-        "key of ['ArrowUp', 'Enter']) m.dispatchEvent(new KeyboardEvent('keydown', {key})); })()"
+        "(() => { const m = document.querySelector('.map svg:not([hidden])'); m.focus(); for (const"
+        " key of ['ArrowUp', 'Enter']) m.dispatchEvent(new KeyboardEvent('keydown', {key})); })()"
     )
     assert tab.run("location.hash").endswith("/raw/1-2")
     assert "Layers 1–2" in tab.run(TOLD)

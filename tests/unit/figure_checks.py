@@ -2,6 +2,11 @@
 
 from itertools import combinations
 
+import numpy as np
+from PIL import Image
+
+from memloc.figures.style import save
+
 
 def boxes(texts):
     shown = [t for t in texts if t.get_visible() and t.get_text().strip()]
@@ -36,3 +41,15 @@ def check_texts(found):
         for text, box in texts:
             frame = figure.bbox.padded(2)
             assert frame.contains(*box.min) and frame.contains(*box.max), f"{name}: {text!r} cut"
+
+
+def check_files(found, folder):
+    """Assert that no file has ink at its edge, and that no PDF has a Type 3 font; closes figures."""
+    for name, figure in found.items():
+        png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
+        save(figure, [png, pdf])
+        with Image.open(png) as image:
+            ink = np.array(image.convert("L")) < 250
+        edges = ink[:2], ink[-2:], ink[:, :2], ink[:, -2:]
+        assert ink.any() and not any(edge.any() for edge in edges), f"{name}: ink at the edge"
+        assert b"/Type3" not in pdf.read_bytes(), name

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import synthetic
-from figure_checks import check_texts, in_view, visible_axes
+from figure_checks import check_files, check_texts, in_view, visible_axes
 from memloc.figures.correlations import correlation_maps
 from memloc.figures.draw import draw
 from memloc.figures.fit import WIDTHS, fit
@@ -114,6 +114,10 @@ def test_figures_fit_a_page(study):
         assert wide <= WIDTHS["full"], name
         few = len(STUDIES[study[0]][3]) <= 4
         assert high <= TALLEST or not few, name
+
+
+def test_files_have_no_ink_at_their_edge_and_no_type_3_font(study, tmp_path):
+    check_files(study[1], tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
