@@ -244,6 +244,19 @@ def test_the_first_screen_stands_without_script(tab, path, width):
     assert tab.run("document.querySelectorAll('table.methods tbody tr svg rect').length") == 24
 
 
+def test_long_tables_show_the_rows_that_hold_what_is_typed(tab, path):
+    tab.open(path, 1280)
+    table = "document.querySelector('table[data-table=layer_weights]')"
+    rows = f"[...{table}.tBodies[0].rows].filter(r => !r.hidden).map(r => r.textContent)"
+    every = tab.run(rows)
+    tab.run(
+        f"(() => {{ const f = {table}.closest('.scroll').previousElementSibling.querySelector("
+        "'input'); f.value = 'trec swap'; f.dispatchEvent(new Event('input')); })()"
+    )
+    left = tab.run(rows)
+    assert left == [r for r in every if "trec" in r.lower() and "swap" in r.lower()] and left
+
+
 def test_a_link_into_a_folded_part_opens_it(tab, path):
     tab.open(path, 1280)
     tab.run("location.hash = '#techniques-2'")

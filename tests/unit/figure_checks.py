@@ -44,7 +44,7 @@ def check_texts(found):
 
 
 def check_files(found, folder):
-    """Assert that no file has ink at its edge, and that no PDF has a Type 3 font; closes figures."""
+    """Assert that no file has ink at its edge and no PDF a Type 3 font; closes the figures."""
     for name, figure in found.items():
         png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
         save(figure, [png, pdf])

@@ -28,6 +28,28 @@ document.querySelectorAll("table[data-table]").forEach((table) => {
   });
 });
 
+// Long tables: a field above each shows only the rows that hold what is typed.
+document.querySelectorAll("table[data-table]").forEach((table) => {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length < 12) return;
+  const label = document.createElement("label");
+  const field = document.createElement("input");
+  const count = document.createElement("span");
+  field.type = "search";
+  label.className = "filter";
+  label.append("Rows with ", field, " ", count);
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    rows.forEach((row) => {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    });
+    const left = rows.filter((row) => !row.hidden).length;
+    count.textContent = words.length ? `${left} of ${rows.length}` : "";
+  });
+  table.closest(".scroll").before(label);
+});
+
 // Figures: enlarged from the page's own copy.
 const dialog = document.querySelector("dialog");
 document.querySelectorAll("figure").forEach((figure) => {

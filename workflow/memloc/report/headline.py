@@ -174,8 +174,8 @@ def alone(content: Content) -> str:
     lead = "No layer holds it alone" if top["error"] < 0.5 else "One layer can hold much of it"
     below = int((frame["error"] < ONE_LAYER_ERROR).sum())
     cases = (
-        f", and less than {percent(ONE_LAYER_ERROR)} in {below} of {len(frame)} cases (task × "
-        "model × technique)"
+        f", and less than {percent(ONE_LAYER_ERROR)} in {below} of {number_of(len(frame), 'case')} "
+        "(task × model × technique)"
     )
     return (
         f"{lead}: modifying a single layer ({' or '.join(by)}) undoes {percent(top['error'])} of "
@@ -207,6 +207,6 @@ def generalising(content: Content) -> str:
     interval = "" if pd.isna(ends).any() else f", 95 % interval {ends[0]:.2f} to {ends[1]:.2f}"
     return (
         f"{lead}: Spearman's ρ of M-CoG and generalisation score over tasks, mean over models, is "
-        f"{row['rho']:.2f} (n = {row['n']} tasks{interval}; p = {row['p']:.2g} from "
+        f"{row['rho']:.2f} (n = {number_of(row['n'], 'task')}{interval}; p = {row['p']:.2g} from "
         f"{row['decided']}, the models of a task kept together)."
     )

@@ -27,7 +27,9 @@ def caveats(content: Content) -> list[str]:
     found = [caveat(content)] if finds_noise(content) else []
     weak, runs = weak_runs(content)
     if weak:
-        found.append(f"{weak} of {runs} runs on perturbed labels memorised only in part.")
+        found.append(
+            f"{weak} of {number_of(runs, 'run')} on perturbed labels memorised only in part."
+        )
     few = [(len(content.tasks), "task"), (len(content.models), "model"), (len(seeds), "seed")]
     small = [number_of(n, word) for n, word in few if 0 < n < 3]
     if small:

@@ -1,5 +1,6 @@
 """The part of the page on swapping without noise: how much of the error is mixing two networks."""
 
+from memloc.budget.words import number_of
 from memloc.report.parts import Content, Part
 from memloc.report.tables import table
 from memloc.summary.no_noise import ONE
@@ -13,7 +14,7 @@ INTRO = (
     "an upper bound."
 )
 SAID = (
-    " On average over {n} pairs of task and model, swapping one layer reverts {noisy:.1%} of the "
+    " On average over {n} (task × model), swapping one layer reverts {noisy:.1%} of the "
     "noisy examples; the clean error of these windows is {clean:.1%}, and the mixing error of one "
     "layer {mixing:.1%}."
 )
@@ -27,5 +28,7 @@ def no_noise_part(content: Content) -> Part:
     frame = content.read("no_noise")
     one = frame[frame["windows"] == ONE]
     mean = one[["noisy_error", "clean_error", "mixing_error"]].mean()
-    said = SAID.format(n=len(one), noisy=mean.iloc[0], clean=mean.iloc[1], mixing=mean.iloc[2])
+    said = SAID.format(
+        n=number_of(len(one), "case"), noisy=mean.iloc[0], clean=mean.iloc[1], mixing=mean.iloc[2]
+    )
     return Part(TITLE, INTRO + said, tables=[made])

@@ -118,7 +118,7 @@ def _range(content: Content, pairs: list[pd.DataFrame], title: str, act: str) ->
     """How large the smallest windows of a group are, and where the least and the largest lie."""
     rows = [p[p["smallest"] == "yes"].iloc[0] for p in pairs if (p["smallest"] == "yes").any()]
     depth = {(p.iloc[0]["task"], p.iloc[0]["model"]): int(p["end"].max()) for p in pairs}
-    cases = f"{len(rows)} of {len(pairs)} cases (task × model)"
+    cases = f"{len(rows)} of {number_of(len(pairs), 'case')} (task × model)"
     what = (
         f"{percent(MOST)} of the {labels_of(content)} that were learnt are undone, at an error of "
         f"at most {percent(LITTLE)} on clean examples"

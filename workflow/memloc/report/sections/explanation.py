@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from memloc.budget.words import number_of
 from memloc.explain.centroid_events import CROSSING, INITIATION, LEAST, NONE
 from memloc.explain.probing_events import PROBING_INITIATION, PROBING_MEMORISATION
 from memloc.report.parts import Absent, Content, Part, Section, Table
@@ -96,20 +97,21 @@ def _sentences(content: Content) -> Iterator[str]:
 def _order(wide: pd.DataFrame, depths: pd.Series) -> Iterator[str]:
     """Which comes first, crossing or initiation: of cases (rows) in models of so many layers."""
     cross, apart = wide["layer"][CROSSING], wide["layer"][INITIATION]
+    cases = number_of(len(wide), "case")
     if depths.nunique() == 1:  # layers of models of other depths are no common scale
         yield (
             "On average, noisy examples cross to the class of their perturbed label at layer "
             f"{cross.mean():.1f} of {depths.max()}, and classes are apart from layer "
-            f"{apart.mean():.1f} on (n = {len(wide)} cases, task × model; never counts as layer "
+            f"{apart.mean():.1f} on (n = {cases}, task × model; never counts as layer "
             f"{depths.max() + 1})."
         )
     yield (
-        f"In {(cross > apart).sum()} of {len(wide)} cases (task × model) classes are apart before "
+        f"In {(cross > apart).sum()} of {cases} (task × model) classes are apart before "
         "noisy examples cross: generalisation first, memorisation second."
     )
     never = wide["n"][CROSSING].eq(0).sum()
     if never:
-        yield f"In {never} of {len(wide)} cases noisy examples never cross, in any seed."
+        yield f"In {never} of {cases} noisy examples never cross, in any seed."
 
 
 def _halves(events: pd.DataFrame) -> Iterator[str]:
@@ -120,7 +122,7 @@ def _halves(events: pd.DataFrame) -> Iterator[str]:
         if n + none:
             yield (
                 f"With the {half} half of the layers taken from θ_O, noisy examples still cross in "
-                f"{n} of {n + none} runs (task × model × seed)."
+                f"{n} of {number_of(n + none, 'run')} (task × model × seed)."
             )
 
 

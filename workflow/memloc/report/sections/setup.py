@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from memloc.budget.words import number_of
 from memloc.report.found_noise import chosen, finds_noise
 from memloc.report.parts import Content, Part, Section
 from memloc.report.records import facts_of, software
@@ -180,7 +181,7 @@ def _differing(content: Content) -> Part:
     if not found:
         return Part("Against the paper's study", "Nothing differs from the paper's configuration.")
     facts = [(key, f"{here} (paper: {paper})") for key, here, paper in found]
-    intro = f"{len(found)} settings differ from config.yaml, which is the study as in the paper."
+    intro = f"{number_of(len(found), 'setting')} not as in config.yaml, which is the paper's study."
     return Part("Against the paper's study", intro, facts)
 
 
