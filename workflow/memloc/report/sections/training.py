@@ -46,8 +46,8 @@ def build(content: Content) -> Section:
     if few:
         notices = [
             f"{few} of {number_of(runs, 'run')} on perturbed labels ended with a noisy accuracy "
-            f"below {MEMORISED_SHARE:.0%} (marked): they memorised only in part, so where they memorise "
-            "is less certain."
+            f"below {MEMORISED_SHARE:.0%} (marked): they memorised only in part, so where they "
+            "memorise is less certain."
         ]
     title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
     if content.given:
