@@ -122,7 +122,7 @@ def test_tables_and_figures_follow_what_is_compared():
     }
     two = study(tasks=["a", "a-binary"], techniques=["swapping"], stages=[])
     kinds = [figure["kind"] for figure in two.figures]
-    assert kinds.count("matrix") == 2 * 2 and kinds.count("component_matrix") == 2 * 2 * 2
+    assert kinds.count("matrix") == 2 and kinds.count("component_matrix") == 2 * 2
     assert kinds.count("binarised") == 1 and kinds.count("correlations") == 2
     assert "centroids" not in kinds and "gradient_variants" not in kinds
 
@@ -163,7 +163,7 @@ def test_two_figures_of_one_name_are_refused():
     sources = {"c": {"hub": "x"}, "b_c": {"hub": "y"}}
     with pytest.raises(MemlocError, match=r"the figures of .* would both be .*Rename"):
         study(tasks=["a", "a_b"], models=["b_c", "c"], model_sources=sources,
-              techniques=["swapping"], stages=[])  # fmt: skip
+              techniques=["swapping"], stages=["centroids"])  # fmt: skip
 
 
 def test_more_noise_than_clean_examples_cannot_be_retrained(tmp_path):

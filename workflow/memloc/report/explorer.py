@@ -8,6 +8,7 @@ plotting library would be.
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,7 +48,8 @@ def explorer(content: Content) -> Json:
         "weights": dict(_weights(content, weights)),
         "reverted": reverted(content),
     }
-    first = next(iter(data["windows"] or data["weights"]))
+    lead = next(iter(data["labels"]["technique"]), "")
+    first = next(key for key in data["windows"] or data["weights"] if key.endswith(lead))
     task, model = first.split("|")[:2]
     return {
         "data": in_json(data),
@@ -59,6 +61,9 @@ def explorer(content: Content) -> Json:
         else [],
         "rows": _rows(content, data, f"{task}|{model}"),
         "layers": data["layers"][model],
+        "source": os.path.relpath(content.tables["windows"], content.folder)
+        if data["windows"]
+        else "",
         "tested": content.has("control_techniques"),
     }
 
