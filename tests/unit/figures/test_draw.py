@@ -10,7 +10,7 @@ import synthetic
 from figure_checks import check_files, check_texts, in_view, visible_axes
 from memloc.figures.correlations import correlation_maps
 from memloc.figures.draw import draw
-from memloc.figures.fit import WIDTHS, fit
+from memloc.figures.fit import WIDTH, fit
 from memloc.figures.fonts import texts_of
 from memloc.figures.layers import layer_curves, matrix, one_layer, technique_curves
 from memloc.figures.matrices import matrices
@@ -111,7 +111,7 @@ def test_no_text_overlaps_and_none_is_cut(study):
 def test_figures_fit_a_page(study):
     for name, figure in study[1].items():
         wide, high = figure.get_size_inches()
-        assert wide <= WIDTHS["full"], name
+        assert wide <= WIDTH, name
         few = len(STUDIES[study[0]][3]) <= 4
         assert high <= TALLEST or not few, name
 

@@ -11,14 +11,14 @@ from itertools import pairwise
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-WIDTHS = {"single": 3.4, "full": 7.0}  # inches: a column of a page of two, and its whole text
+WIDTH = 7.0  # inches of a page's text
 GAP = 1.0  # pixels between numbers of an axis
 
 
-def fit(figure: Figure, width: str = "full") -> None:
-    """Have a figure fit `width`, a key of WIDTHS. Its height is what it holds."""
+def fit(figure: Figure) -> None:
+    """Have a figure fit the width of a page. Its height is what it holds."""
     wide, high = figure.get_size_inches()
-    figure.set_size_inches(min(wide, WIDTHS[width]), high)
+    figure.set_size_inches(min(wide, WIDTH), high)
     _legends(figure)
     figure.canvas.draw()
     for axes in figure.axes:

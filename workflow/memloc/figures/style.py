@@ -166,7 +166,7 @@ def layer_ticks(axis: Axis, n_layers: int, first: float = 1, never: bool = False
     axis.set_ticks([number + first for number in range(len(words))], words, fontsize=7)
 
 
-def save(figure: Figure, paths: Sequence[str | Path], width: str = "full") -> None:
+def save(figure: Figure, paths: Sequence[str | Path]) -> None:
     """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it.
 
     Its settings are those that count when a file is written, not those that it was drawn with:
@@ -176,7 +176,7 @@ def save(figure: Figure, paths: Sequence[str | Path], width: str = "full") -> No
     with warnings.catch_warnings(), plt.rc_context(SAVED):
         fit_fonts(figure)  # which says what glyphs are missing
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        fit(figure, width)
+        fit(figure)
         for path in paths:
             kind = Path(path).suffix[1:]
             with atomic(path) as draft:
