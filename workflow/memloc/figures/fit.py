@@ -1,8 +1,8 @@
-"""A figure made to fit a page of a paper: its width, its legends, the numbers of its layers.
+"""A figure made to fit a page of a paper: its width, and the numbers of its layers.
 
 Drawers size a figure by what it holds. What is wider than the page's text is made as narrow as it:
-its panels shrink and its text doesn't. Then legends take fewer columns, and of numbers of layers
-that would touch each other every second one, or third, is left out.
+its panels shrink and its text doesn't. Of numbers of layers that would then touch each other every
+second one, or third, is left out.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,10 @@ def fit(figure: Figure) -> None:
     """Have a figure fit the width of a page. Its height is what it holds."""
     wide, high = figure.get_size_inches()
     figure.set_size_inches(min(wide, WIDTH), high)
-    _legends(figure)
     figure.canvas.draw()
     for axes in figure.axes:
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             thin([label for label in labels if label.get_visible()])
-
-
-def _legends(figure: Figure) -> None:
-    """Legends no wider than the figure, by fewer columns."""
-    figure.canvas.draw()
-    for legend in [*figure.legends, *(a.get_legend() for a in figure.axes if a.get_legend())]:
-        columns = legend._ncols
-        while columns > 1 and legend.get_window_extent().width > figure.bbox.width:
-            columns -= 1
-            legend.set_ncols(columns)
-            figure.canvas.draw()
 
 
 def thin(labels: Sequence[Text]) -> None:
