@@ -130,7 +130,7 @@ if (explorer) {
   };
   const restore = () => {
     if (!location.hash.startsWith("#view/")) return;
-    const parts = location.hash.slice(6).split("/").map(decodeURIComponent);
+    const parts = location.hash.slice(6).split("/").map(decoded);
     ["task", "model", "technique", "scale"].forEach((name, i) => {
       const field = form.elements[name];
       if (field && [...field.options].some((option) => option.value === parts[i])) field.value = parts[i];

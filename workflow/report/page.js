@@ -88,10 +88,15 @@ const showPlace = () => {
 addEventListener("scroll", showPlace, { passive: true });
 showPlace();
 
+// A part of an address, in words; one that is no address stays as it is.
+const decoded = (part) => {
+  try { return decodeURIComponent(part); } catch { return part; }
+};
+
 // A link to what is folded opens it.
 const unfold = () => {
   if (location.hash.length < 2) return;
-  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const place = document.getElementById(decoded(location.hash.slice(1)));
   for (let part = place?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
   place?.scrollIntoView();
 };
