@@ -42,6 +42,8 @@ class Seen(HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.elements.append((tag, dict(attributes)))
         self._in = tag
+        if dict(attributes).get("type") == "application/json":
+            self._in = "data"  # a browser runs none of it
 
     def handle_endtag(self, tag):
         self._in = ""
@@ -49,7 +51,7 @@ class Seen(HTMLParser):
     def handle_data(self, data):
         if self._in in ("script", "style"):
             self.inline.append((self._in, data))
-        else:
+        elif self._in != "data":
             self.text += data
 
 

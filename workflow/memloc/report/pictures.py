@@ -53,7 +53,7 @@ def uncaptioned(figures: Sequence[Figure]) -> list[Figure]:
 def picture(content: Content, item: Picture) -> Figure:
     """One figure; the numbers behind it are in the tables beside it."""
     with Image.open(item.png) as image:
-        width, height = (round(side / PIXELS) for side in image.size)
+        width, height = (max(1, round(side / PIXELS)) for side in image.size)
         data = _small(image, width * KEPT, height * KEPT)
     words = in_words(content, item)
     return Figure(
@@ -71,7 +71,7 @@ def picture(content: Content, item: Picture) -> Figure:
 
 def _small(image: Image.Image, width: int, height: int) -> bytes:
     """A picture as PNG of so many pixels and 64 colours."""
-    small = image.convert("RGB").resize((max(1, width), max(1, height)), Image.Resampling.LANCZOS)
+    small = image.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
     file = io.BytesIO()
     small.quantize(64, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     return file.getvalue()
