@@ -16,7 +16,7 @@ from memloc.study.figures import KINDS
 from memloc.study.techniques import TECHNIQUES
 
 PIXELS = 3  # of a file's for one of the page: its text comes out a little below the page's
-KEPT = 2  # of the page's own copy for one of the page: sharp on most screens, half the bytes
+KEPT, MANY = 2, 60  # of the page's own copy for one of the page; 1 where there are more pictures
 GENERIC = {"task": "each task", "model": "model"}  # words of a caption that stands for many figures
 
 
@@ -54,7 +54,8 @@ def picture(content: Content, item: Picture) -> Figure:
     """One figure; the numbers behind it are in the tables beside it."""
     with Image.open(item.png) as image:
         width, height = (max(1, round(side / PIXELS)) for side in image.size)
-        data = _small(image, width * KEPT, height * KEPT)
+        kept = KEPT if len(content.pictures) <= MANY else 1
+        data = _small(image, width * kept, height * kept)
     words = in_words(content, item)
     return Figure(
         id=figure_id(item),
