@@ -83,9 +83,9 @@ def test_asked_is_by_the_models_own_settings():
 def test_a_folder_without_a_model_is_told_while_the_study_is_planned(tmp_path):
     sources = {"mine": {"folder": str(tmp_path / "own")}, "other": {"folder": "never asked for"}}
     config = study(model_sources=sources)
-    for make in (lambda: None, (tmp_path / "own").mkdir):
+    for make, said in ((lambda: None, "is no folder"), ((tmp_path / "own").mkdir, "holds no conf")):
         make()
-        with pytest.raises(MemlocError, match=r"model_sources\.mine\.folder: .*own holds no conf"):
+        with pytest.raises(MemlocError, match=rf"model_sources\.mine\.folder: .*own {said}"):
             refuse_missing(config)
     (tmp_path / "own/config.json").write_text("{}")
     refuse_missing(config)

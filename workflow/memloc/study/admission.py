@@ -105,9 +105,16 @@ def refuse_missing(config: Mapping[str, Any]) -> None:
     """Raise MemlocError where the folder that a model is to come from holds none."""
     for model in config["models"]:
         folder = config["model_sources"][model].get("folder")
-        if folder is not None and source_facts(folder) is None:
-            raise MemlocError(
-                f"configuration: model_sources.{model}.folder: {folder} holds no config.json. "
-                "Correct the path (relative ones count from the working folder), or bring the "
-                "model there: a folder that from_pretrained reads"
-            )
+        if folder is not None:
+            refuse_no_model(folder, f"configuration: model_sources.{model}.folder")
+
+
+def refuse_no_model(folder: str, where: str) -> None:
+    """Raise MemlocError where a folder that `where` names holds no model."""
+    if source_facts(folder) is None:
+        there = Path(folder).expanduser().is_dir()
+        raise MemlocError(
+            f"{where}: {folder} {'holds no config.json' if there else 'is no folder'}. Correct the "
+            "path (relative ones count from the working folder), or bring the model there: a "
+            "folder that from_pretrained reads"
+        )

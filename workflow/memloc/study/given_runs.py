@@ -9,7 +9,7 @@ from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.store.files import read_record
-from memloc.study.admission import source_facts
+from memloc.study.admission import refuse_no_model
 
 THETAS = ("theta_M2", "theta_M1", "theta_O", "theta_F")
 WHERE = "configuration: given:"
@@ -90,12 +90,8 @@ def _check_alike(run: Run, first: Run, where: str) -> None:
 
 def _check_folder(name: str, where: str) -> None:
     """Raise MemlocError where a folder holds no model."""
-    folder = Path(name).expanduser()
-    if not (folder / "adapter_config.json").exists() and source_facts(folder) is None:
-        raise MemlocError(
-            f"{where}: {name} holds no config.json. Correct the path (relative ones "
-            "count from the working folder), or save the model there with save_pretrained"
-        )
+    if not Path(name, "adapter_config.json").expanduser().exists():
+        refuse_no_model(name, where)
 
 
 def _check_apart(run: Run, theta: str, runs: Sequence[Run], results: str) -> None:

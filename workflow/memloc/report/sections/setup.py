@@ -107,7 +107,7 @@ def build(content: Content) -> Section:
         else ("Perturbed labels", "the data's own" if content.given else ratio),
         ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
         ("Training rows", f"{rows} (max_train)"),
-        ("Fine-tuning", "given (see Given checkpoints)" if content.given else tuning),
+        ("Fine-tuning", _fine_tuning(content, tuning)),
         ("Techniques", ", ".join(_run(content, "techniques"))),
         ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
@@ -118,6 +118,16 @@ def build(content: Content) -> Section:
     texts = [{"title": "The whole configuration", "text": text}]
     parts = [_differing(content), _models(content), _given(content), _tasks(content)]
     return Section([*parts, Part(texts=texts)], facts=facts)
+
+
+def _fine_tuning(content: Content, tuning: str) -> str:
+    """How models were trained; of given runs, only what `train_missing` names was."""
+    if not content.given:
+        return tuning
+    trained = (content.settings.get("given") or [{}])[0].get("train_missing", [])
+    return "given (see Given checkpoints)" + (
+        f"; {' and '.join(trained)} trained here: {tuning}" if trained else ""
+    )
 
 
 def _run(content: Content, key: str) -> list[str]:
