@@ -8,7 +8,6 @@ isn't installed is refused before anything is planned.
 
 import logging
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -25,7 +24,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from driver import Folder, Results
 from memloc.budget.model import Job
-from memloc.errors import MemlocError
 from part import Part
 
 Handler = TypeVar("Handler", bound=logging.Handler)
@@ -33,7 +31,7 @@ READING_SECONDS = 15.0  # for which a command may read the workflow before it co
 
 
 class BudgetHandler(logging.Handler):
-    """Once a plan stands: `begin()` before a run's first job, `text()` at a dry run's end.
+    """Once a plan stands: `begin()` before a run's first job; `text()`, shown at a dry run's end.
 
     Before both, and also where nothing is to be done, comes `check()` of what stands already.
     (Snakemake's `onstart` would not be called for a module of another workflow.)
@@ -48,14 +46,16 @@ class BudgetHandler(logging.Handler):
     ):
         super().__init__()
         self.begin, self.check, self.text, self.is_dry = begin, check, text, is_dry
-        self.planned = False
+        self.planned, self.said = False, ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note that there is a plan; nothing is planned where nothing is to be done."""
         if record.msg == NOTHING_TO_BE_DONE_MSG:
             self.check()
         elif getattr(record, "event", None) == LogEvent.RUN_INFO and not self.planned:
-            if not self.is_dry():
+            if self.is_dry():
+                self.said = self.text()
+            else:
                 self.begin()
             self.check()
             self.planned = True
@@ -64,13 +64,8 @@ class BudgetHandler(logging.Handler):
         """Called when Snakemake stops logging, after all that it has to say."""
         if self.planned and self.is_dry():
             self.planned = False
-            try:
-                if text := self.text():
-                    print(f"\n{text}", file=sys.stdout, flush=True)
-            except MemlocError as error:
-                print(f"\nno budget: {error}", file=sys.stderr, flush=True)
-            except Exception:  # which Snakemake would swallow without a word
-                traceback.print_exc()
+            if self.said:
+                print(f"\n{self.said}", file=sys.stdout, flush=True)
         super().close()
 
 

@@ -109,11 +109,17 @@ class Predictions:
             raise self.faults[0]
         return budget
 
+    def _planned(self) -> Budget:
+        try:
+            return self.planned()
+        except MemlocError as fault:
+            raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
+
     def report(self) -> str:
         """What a dry run ends with; nothing where it plans another workflow's jobs alone."""
         if self.part.is_module and not planning.pending_jobs(self.part):
             return ""
-        planned = self.planned()
+        planned = self._planned()
         # Whoever names a GPU plans for another machine.
         here = is_cpu(planned.device) and self._without_gpu()
         text = budget_text(planned, self.config, self._over_budget(planned) or here or None)
@@ -152,10 +158,7 @@ class Predictions:
         """Stop a run that plans more than it may; else say what it will cost."""
         if self.workflow.touch:
             return
-        try:
-            planned = self.planned()
-        except MemlocError as fault:
-            raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
+        planned = self._planned()
         reason = self._over_budget(planned) or self._without_gpu()
         if reason:
             raise ApiError(f"budget: {reason}")
