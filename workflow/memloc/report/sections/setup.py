@@ -41,8 +41,9 @@ GIVEN_NOTE = (
     "The models were fine-tuned elsewhere: their checkpoints were examined and copied, and nothing "
     "was trained over them. What can run follows from the checkpoints that are there."
 )
-# Settings that change no result.
+# Settings that change no result, and those that have a part of their own.
 NO_MATTER = (
+    "given",
     "results_dir",
     "resources_dir",
     "task_folders",
@@ -73,7 +74,8 @@ def differences(content: Content) -> list[tuple[str, str, str]]:
         kept.append(flat({k: v for k, v in used.items() if k not in NO_MATTER}))
     here, theirs = kept
     keys = dict.fromkeys([*theirs, *here])
-    pairs = [(key, here.get(key, "–"), theirs.get(key, "–")) for key in keys]
+    plain = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]
+    pairs = [(key, here.get(key, "–"), theirs.get(key, "–")) for key in plain]
     return [(key, _written(one), _written(two)) for key, one, two in pairs if one != two]
 
 
