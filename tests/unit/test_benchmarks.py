@@ -12,18 +12,22 @@ OPTIONS = {
     "centroids": f"{SMALL} --rows 60 --tokens 8 --classes 2 --cells 2 --repeats 1",
     "exam": SMALL,
     "heads": f"{SMALL} --rows 2 --tokens 8",
-    "gpu": "--tiny",  # runs probing as well
+    "gpu": "--tiny",  # runs probing, stacks and processes as well
     "gradients": f"{SMALL} --tokens 8 --examples 4 --repeats 1",
+    "launches": "--tiny",
     "null_claims": "--studies 1 --parts lean probes coverage level",
     "probing": None,
+    "processes": None,
     "retraining": f"{SMALL} --tokens 8 --steps 1 --repeats 1",
     "rows": "--rows 200",
+    "stacks": None,
+    "training": f"{SMALL} --rows 16 --tokens 8 --repeats 1",
     "swapping": f"{SMALL} --rows 2 --tokens 8",
 }
 
 
 def test_every_benchmark_runs():
-    assert set(OPTIONS) == {path.stem for path in FOLDER.glob("*.py")} - {"common"}
+    assert set(OPTIONS) == {path.stem for path in FOLDER.glob("*.py")} - {"common", "sizes"}
     code = "\n".join(
         f"import {name}" + (f"; {name}.main({options.split()})" if options else "")
         for name, options in OPTIONS.items()

@@ -1,0 +1,59 @@
+"""Weights of linear layers in bfloat16, rounded a few kernels a step instead of one by one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from memloc.models.adapters import belongs_to_adapter
+from memloc.models.products import linear_parameters
+
+
+class Rounded:
+    """A model's linear layers as autocast would compute them, all rounded at once.
+
+    Autocast rounds each weight by a kernel of its own, and its gradient by another. Here all of
+    them are rounded together when a forward pass begins, and stand in for the weights during it;
+    their gradients are handed on together. The numbers are the same, bit for bit. An adapter's own
+    weights are left to autocast, for peft asks for their type.
+    """
+
+    def __init__(self, model: nn.Module, precision: str):
+        found = linear_parameters(model) if precision == "bfloat16" else ()
+        self._places = [
+            (part, name, part.get_parameter(name))
+            for part, name, whole in found
+            if part.get_parameter(name).dtype == torch.float32 and not belongs_to_adapter(whole)
+        ]
+        self.masters = list({id(p): p for *_, p in self._places}.values())
+        self._standins = {
+            id(p): nn.Parameter(p.detach().to(torch.bfloat16), p.requires_grad)
+            for p in self.masters
+        }
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Within it, linear layers have the weights as they are now, rounded."""
+        standins = list(self._standins.values())
+        if standins:
+            with torch.no_grad():
+                torch._foreach_copy_(standins, self.masters)
+        for part, name, master in self._places:
+            part._parameters[name] = self._standins[id(master)]
+        try:
+            yield
+        finally:
+            for part, name, master in self._places:
+                part._parameters[name] = master
+
+    def hand_on_gradients(self) -> None:
+        """Move the gradients of what stood in to the weights themselves, as float32."""
+        moved = [(p, s) for p in self.masters if (s := self._standins[id(p)]).grad is not None]
+        if not moved:
+            return
+        for master, _ in moved:
+            master.grad = torch.empty_like(master)
+        torch._foreach_copy_([p.grad for p, _ in moved], [s.grad for _, s in moved])
+        for _, standin in moved:
+            standin.grad = None
