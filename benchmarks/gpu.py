@@ -61,9 +61,8 @@ def show(name: str, seconds: float, flops: float, top: float) -> None:
 def step_seconds(size: SimpleNamespace, device: torch.device, precision: str) -> float:
     """Seconds of a step of one model alone."""
     stream, rows = stacks.alone(size, precision, device), torch.arange(size.rows)
-    return common.compare({"steps": lambda: [stream.step(rows) for _ in range(size.steps)]})[
-        "steps"
-    ] / size.steps  # fmt: skip
+    ways = {"steps": lambda: [stream.step(rows) for _ in range(size.steps)]}
+    return common.compare(ways)["steps"] / size.steps
 
 
 def time_training(size: SimpleNamespace, device: torch.device, precision: str, top: float) -> None:
@@ -179,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         time_retraining(size, device, precision)
         time_gradients(size, device, precision, top)
     time_probes(size, device)
-    processes.time_processes(size, 4, precisions[-1])
+    processes.time_processes(size, size.processes, precisions[-1])
     print_rates(size, device, precisions)
 
 

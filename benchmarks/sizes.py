@@ -8,11 +8,11 @@ from memloc.data.tokens import Examples
 
 REAL = SimpleNamespace(
     layers=12, width=768, rows=8, tokens=64, steps=30, examples=512, retrained=5, models=[6, 30],
-    seconds=10.0, large=64, probes="--examples 1000 --epochs 4 --sample 3",
+    seconds=10.0, processes=4, large=64, probes="--examples 1000 --epochs 4 --sample 3",
 )  # fmt: skip
 TINY = SimpleNamespace(
     layers=2, width=64, rows=2, tokens=8, steps=2, examples=8, retrained=1, models=[2, 3],
-    seconds=0.2, large=4,
+    seconds=0.2, processes=2, large=4,
     probes="--examples 100 --epochs 2 --sample 1 --repeats 1 --threads 1",
 )  # fmt: skip
 
