@@ -20,11 +20,12 @@ class Rounded:
     """
 
     def __init__(self, model: nn.Module, precision: str):
-        found = linear_parameters(model) if precision == "bfloat16" else ()
         self._places = [
             (part, name, part.get_parameter(name))
-            for part, name, whole in found
-            if part.get_parameter(name).dtype == torch.float32 and not belongs_to_adapter(whole)
+            for part, name, whole in linear_parameters(model)
+            if precision == "bfloat16"
+            and part.get_parameter(name).dtype == torch.float32
+            and not belongs_to_adapter(whole)
         ]
         self.masters = list({id(p): p for *_, p in self._places}.values())
         self._standins = {
@@ -49,11 +50,14 @@ class Rounded:
 
     def hand_on_gradients(self) -> None:
         """Move the gradients of what stood in to the weights themselves, as float32."""
-        moved = [(p, s) for p in self.masters if (s := self._standins[id(p)]).grad is not None]
+        standins = [self._standins[id(master)] for master in self.masters]
+        pairs = zip(self.masters, standins, strict=True)
+        moved = [(master, standin.grad) for master, standin in pairs if standin.grad is not None]
         if not moved:
             return
-        for master, _ in moved:
-            master.grad = torch.empty_like(master)
-        torch._foreach_copy_([p.grad for p, _ in moved], [s.grad for _, s in moved])
-        for _, standin in moved:
+        floats = [torch.empty_like(master) for master, _ in moved]
+        torch._foreach_copy_(floats, [gradient for _, gradient in moved])
+        for (master, _), gradient in zip(moved, floats, strict=True):
+            master.grad = gradient
+        for standin in standins:
             standin.grad = None

@@ -68,7 +68,7 @@ class Folded(TorchFunctionMode):
     ):
         super().__init__()
         self.copies, self.stacks, self.masks = copies, stacks, masks
-        self.frozen = frozen or (lambda weight: weight)
+        self.frozen: Callable[[Any], Any] = frozen or (lambda weight: weight)
         self.wanted, self._attended = wanted, False
 
     def __torch_function__(

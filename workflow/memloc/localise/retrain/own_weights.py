@@ -55,9 +55,10 @@ class OwnWeights:
     ):
         self.names, self.members = list(parameters), list(members)
         kinds: dict[tuple[bool, torch.dtype], dict[str, Tensor]] = {}
-        for name, parameter in parameters.items() if members else ():
-            kind = name in products, parameter.dtype
-            kinds.setdefault(kind, {})[name] = parameter
+        for name, parameter in parameters.items():
+            if members:
+                kind = name in products, parameter.dtype
+                kinds.setdefault(kind, {})[name] = parameter
         self.sheets = {kind: Sheet(some, len(members)) for kind, some in kinds.items()}
 
     def stacks(self, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
