@@ -71,6 +71,6 @@ class Stream:
         self.optimiser.zero_grad()
         loss.backward()
         self.rounded.hand_on_gradients()
-        nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm)
+        nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm, foreach=True)
         self.optimiser.step()
         return loss.detach()
