@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from memloc.models.adapters import belongs_to_adapter
 from memloc.models.products import linear_parameters
@@ -27,7 +27,7 @@ class Rounded:
             and part.get_parameter(name).dtype == torch.float32
             and not belongs_to_adapter(whole)
         ]
-        self.masters = list({id(p): p for *_, p in self._places}.values())
+        self.masters: list[Tensor] = list({id(p): p for *_, p in self._places}.values())
         self._standins = {
             id(p): nn.Parameter(p.detach().to(torch.bfloat16), p.requires_grad)
             for p in self.masters
@@ -36,7 +36,7 @@ class Rounded:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Within it, linear layers have the weights as they are now, rounded."""
-        standins = list(self._standins.values())
+        standins: list[Tensor] = list(self._standins.values())
         if standins:
             with torch.no_grad():
                 torch._foreach_copy_(standins, self.masters)
