@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_map
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
-from memloc.localise.retrain.folding import Folded, Unfoldable
+from memloc.localise.retrain.folding import Folded, Frozen, Unfoldable
 from memloc.models.adapters import own_parameters
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import toy_inputs
@@ -38,6 +38,7 @@ class Passage:
     entry: Entry
     masks: Masks
     way: str = FOLDED
+    frozen: Frozen | None = None
 
     def through(
         self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None = None
@@ -73,7 +74,8 @@ class Passage:
         layer = self.stack.layers[number]
         own = {id(p): weights[n] for n, p in layer.named_parameters() if n in weights}
         self.masks.enter(number + 1)
-        with Folded(hidden.shape[0] // self.entry.rows, own, self.masks, wanted):
+        copies = hidden.shape[0] // self.entry.rows
+        with Folded(copies, own, self.masks, wanted, self.frozen):
             return self.stack.call(number, layer, hidden, self.entry)
 
     def _one(self, number: int) -> Callable[[Weights, Tensor], Tensor]:

@@ -234,11 +234,10 @@ def measure_cost(
     model, n_layers = shared.model, shared.n_layers
     whole = WindowVariants(shared, initial, [(1, n_layers)])
     model.train()
-    kept = kept_bytes(
-        partial(whole.logits, inputs), [*whole.parameters().values(), *model.parameters()]
-    )
+    rows = [rows for rows, _ in whole.sheets().values()]
+    kept = kept_bytes(partial(whole.logits, inputs), [*rows, *model.parameters()])
     model.eval()
-    tail = sum(stack.numel() for stack in whole.tail.values())
+    tail = sum(sheet.rows.numel() for sheet in whole.tail.sheets.values())
     del whole
     release(model.device)
     layer = sum(parameter.numel() for parameter in own_parameters(initial[0]).values())

@@ -21,8 +21,8 @@ class Store:
     """A scratch folder of one job; content of another `identity` is thrown away.
 
     finished.N: of the N-th group that has ended, per window the class ids of the evaluated
-    examples. group.E: of the group in training, stacked weights, moments and schedule after epoch
-    E; those of its last two epochs are kept.
+    examples. group.E: of the group in training, the windows' weights, moments and schedule after
+    epoch E; those of its last two epochs are kept.
     """
 
     def __init__(self, folder: str | Path, identity: dict[str, Any]):
@@ -60,19 +60,19 @@ class Store:
         self,
         epoch: int,
         windows: Sequence[Window],
-        stacks: Mapping[str, torch.Tensor],
+        rows: Mapping[str, torch.Tensor],
         optimiser: Optimiser,
     ) -> None:
         """Save a group after an epoch; on a full disk the run goes on without being saved."""
         self.states.drop(GROUP, before=epoch - 1)
-        needed = 3.1 * sum(stack.nbytes for stack in stacks.values())
+        needed = 3.1 * sum(own.nbytes for own in rows.values())
         if shutil.disk_usage(self.states.folder).free < 2 * needed:
             self._unsaved(needed)
             return
         names = [window_name(window) for window in windows]
         facts = {"windows": names, "schedule": optimiser.schedule_state()}
         try:
-            self.states.save(GROUP, epoch, facts, weights=stacks, moments=optimiser.moments())
+            self.states.save(GROUP, epoch, facts, weights=rows, moments=optimiser.moments())
         except DiskFull:  # others filled it meanwhile
             self._unsaved(needed)
 
@@ -88,7 +88,7 @@ class Store:
     def load(
         self,
         windows: Sequence[Window],
-        stacks: Mapping[str, torch.Tensor],
+        rows: Mapping[str, torch.Tensor],
         optimiser: Optimiser,
     ) -> int:
         """Put the saved state of these very windows in place; the epochs done (0: none).
@@ -102,8 +102,8 @@ class Store:
             return 0
         saved = found.tensors("weights")
         with torch.no_grad():
-            for name, stack in stacks.items():
-                stack.copy_(saved[name])
+            for name, own in rows.items():
+                own.copy_(saved[name])
         optimiser.resume(found.tensors("moments"), found.facts["schedule"])
         logger.info("resuming %d window(s) after epoch %d", len(windows), found.number)
         return found.number
