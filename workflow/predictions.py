@@ -17,9 +17,9 @@ import planning
 import preempted
 from leftovers import jobs_in, leftover_refusal
 from memloc.budget.budget import Budget, make_budget, refusal
+from memloc.budget.devices import CPU, is_cpu
 from memloc.budget.finished import finished_jobs
 from memloc.budget.model import CostModel, Job
-from memloc.budget.rates import CPU, is_cpu
 from memloc.budget.sizes import Sizes
 from memloc.budget.text import budget_text, total
 from memloc.errors import MemlocError
