@@ -6,6 +6,7 @@ installed beside Snakemake and named by every profile, and a profile that names 
 isn't installed is refused before anything is planned.
 """
 
+import atexit
 import logging
 import sys
 import traceback
@@ -163,6 +164,39 @@ def local_copy(workflow: Any, path: str) -> str:
 def gpu_jobs_at_once(workflow: Any) -> int | None:
     """How many jobs with gpu=1 Snakemake runs at once (--resources gpu=N); None: any number."""
     return _number(workflow.global_resources.get("gpu"))
+
+
+def cores(workflow: Any) -> int:
+    """Cores that jobs on this machine may use."""
+    return _number(workflow.global_resources.get("_cores")) or 1
+
+
+class AtEnd(logging.Handler):
+    """Does something once Snakemake stops logging, at its end, whatever it ends with."""
+
+    def __init__(self, workflow: Any, finish: Callable[[], None]):
+        super().__init__()
+        self.workflow, self.finish = workflow, finish
+        atexit.register(finish)  # an error may end it before
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Nothing that happens before the end matters."""
+
+    def close(self) -> None:
+        """Called when Snakemake stops logging."""
+        self.finish()
+        super().close()
+
+
+def at_end(workflow: Any, finish: Callable[[], None]) -> None:
+    """Have `finish` called when a command ends; it must bear to be called twice."""
+    logger.addHandler(AtEnd(workflow, finish))
+
+
+def start_gpu_jobs(workflow: Any, count: int) -> None:
+    """Have Snakemake run so many jobs with gpu=1 at once from now on, where it counts them."""
+    if gpu_jobs_at_once(workflow) is not None:
+        workflow.register_resource("gpu", count)
 
 
 def targets(part: Part) -> set[str]:
