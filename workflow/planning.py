@@ -246,7 +246,7 @@ def pending_jobs(part: Part) -> list[Job]:
             wildcards=dict(job.wildcards_dict),
             outputs=_outputs(job.output),
             needs=tuple(sorted(places[j] for j in workflow.dag.dependencies[job] if j in places)),
-            gpus=_number(job.resources.get("gpu")) or 0,
+            gpus=_gpus(job.resources),
             threads=rule_threads(workflow, job.rule),
             minutes=_number(job.resources.get("runtime")),
         )
@@ -360,7 +360,7 @@ class _Walk:
                     wildcards=dict(wildcards),
                     outputs=_outputs(outputs),
                     needs=tuple(sorted(needs)),
-                    gpus=_number(rule.resources.get("gpu")) or 0,
+                    gpus=_gpus(rule.resources),
                     threads=_number(rule.resources.get("_cores")) or 1,
                 )
             )
@@ -396,6 +396,11 @@ def _records(outputs: Iterable[Any]) -> list[str]:
 
 def _outputs(files: Iterable[Any]) -> tuple[tuple[str, bool], ...]:
     return tuple((PurePath(str(file)).name, bool(is_flagged(file, "temp"))) for file in files)
+
+
+def _gpus(resources: Any) -> int:
+    """GPUs that a job asks for; on Slurm `gres` may stand for one, or for a share of one."""
+    return _number(resources.get("gpu")) or int(resources.get("gres") is not None)
 
 
 def _number(resource: Any) -> int | None:
