@@ -108,7 +108,8 @@ def default_rate(device: str, precision: str, threads: int = 1, jobs: int = 1) -
     kind = used_precision(device, precision)
     found = card(device) or card(UNNAMED_GPU)
     assert found is not None  # UNNAMED_GPU is one of them
-    peak = 1e12 * {FLOAT32: found.float32, TF32: found.tf32, BFLOAT16: found.bfloat16}[kind]
+    peaks = {FLOAT32: found.float32, TF32: found.tf32 or found.float32, BFLOAT16: found.bfloat16}
+    peak = 1e12 * peaks[kind]
     alone, filled = (share * peak for share in SHARES[kind])
     return Rate(
         flops=(alone, filled),
