@@ -98,6 +98,7 @@ def write_study(folder: Path, **changes) -> Path:
         "training": {"epochs": 3, "learning_rate": 0.01, "memorised_above": 0.6},
         "generalisation": {"halves": 2, "splits": "pairs", "epochs": 2, "learning_rate": 0.01},
         "threads": 1,
+        "save_minutes": 0,
         **changes,
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))

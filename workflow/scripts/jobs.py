@@ -117,7 +117,7 @@ def _own_gpu(snakemake: Any) -> AbstractContextManager[None]:
     Results don't depend on which GPU it is, so the choice comes from the configuration and not
     from params: a change re-runs nothing.
     """
-    if not snakemake.resources.get("gpu"):
+    if not (snakemake.resources.get("gpu") or snakemake.resources.get("gres")):
         return nullcontext()
     devices = snakemake.config["devices"]
     return own_gpu(devices["gpus"], devices["jobs_per_gpu"])

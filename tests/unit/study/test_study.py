@@ -248,6 +248,7 @@ def changed(settings, path, value):
         ("centroids.batch_tokens", 17),
         ("evaluation_batch_size", 3),
         ("threads", 9),
+        ("save_minutes", 3),
         ("results_dir", "elsewhere"),
         ("resources_dir", "elsewhere"),
         ("budget.device", "NVIDIA H100"),

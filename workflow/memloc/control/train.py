@@ -70,6 +70,8 @@ class Ladder:
             attempt = self._attempt(recipe)
             if attempt.accuracy > self.enough:
                 return attempt
+            if recipe is not self.recipes[-1]:
+                attempt.run.save()
             logger.info(
                 "training accuracy %.4f at learning rate %g is not above %g",
                 attempt.accuracy,

@@ -9,6 +9,7 @@ import torch
 
 from memloc.data.examples import check_same_tokenizer
 from memloc.machine.device import device_name, pick_device, set_precision
+from memloc.machine.memory import gpu_use
 from memloc.store.provenance import write_provenance
 
 
@@ -43,6 +44,7 @@ class RunRecord:
             "precision": self.precision,
             "device": device_name(self.device),
             "seconds": self.seconds,
+            **gpu_use(self.device),
         }
 
     def write(self, result: str | Path, **settings: Any) -> None:

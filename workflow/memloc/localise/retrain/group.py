@@ -35,12 +35,14 @@ class RetrainingRecipe(Optimisation):
 
 @dataclass(frozen=True)
 class JobSettings:
-    """seed: order of examples and dropout; memory_mb: what the job may use on a CPU."""
+    """seed: order of examples and dropout; memory_mb: what the job may use on a CPU;
+    save_minutes: what a killed job may lose, beside the epoch it was in."""
 
     seed: int
     pad_id: int
     precision: str
     memory_mb: float | None = None
+    save_minutes: float = 0.0
 
 
 class GroupRun:
@@ -64,7 +66,7 @@ class GroupRun:
         self.steps = self.optimiser.steps
 
     def train(self, store: Store, after_epoch: Callable[[int], None]) -> None:
-        """Train what `store` doesn't already hold of the epochs, saving after each."""
+        """Train what `store` doesn't already hold of the epochs, and have it save them."""
         first = store.load(self.variants.windows, self.rows, self.optimiser)
         for epoch in range(first + 1, self.recipe.epochs + 1):
             losses = self._train_epoch(epoch)
@@ -77,7 +79,8 @@ class GroupRun:
                 losses.min(),
                 losses.max(),
             )
-            store.save(epoch, self.variants.windows, self.rows, self.optimiser)
+            if epoch < self.recipe.epochs:  # after the last one, the group's result is stored
+                store.save(epoch, self.variants.windows, self.rows, self.optimiser)
             after_epoch(epoch)
 
     @torch.no_grad()

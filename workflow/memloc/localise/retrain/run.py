@@ -42,6 +42,7 @@ def retrain_checkpoints(
     heldout_seed: int,
     memory_mb: float | None,
     code: str,
+    save_minutes: float = 0.0,
 ) -> None:
     """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables.
 
@@ -57,7 +58,7 @@ def retrain_checkpoints(
         load_start(model, pretrained, reading.class_names, seed),
         training,
         partial(with_heldout, data=data, checkpoint=memorised, reading=reading),
-        JobSettings(seed, pad_id, record.precision, memory_mb),
+        JobSettings(seed, pad_id, record.precision, memory_mb, save_minutes),
         recipe,
         heldout_seed,
         scratch,
