@@ -1,5 +1,6 @@
 """What every script shares: logging to the rule's log, threads, a GPU, and readable errors."""
 
+import gc
 import logging
 import os
 import sys
@@ -18,6 +19,7 @@ from memloc.store.records import Inputs, check, inputs, made_with, recorded
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 lifeline.hold()  # before anything that takes long is imported
+gc.disable()  # imports leave no garbage, and looking for it is a quarter of their time
 
 
 class LogFile(logging.FileHandler):
@@ -89,6 +91,8 @@ def _reporting(snakemake: Any) -> Iterator[logging.Logger]:
     named = " ".join([snakemake.rule, *snakemake.wildcards]).replace("%", "%%")
     style = FORMAT.format(job=named)
     logging.basicConfig(level=logging.INFO, format=style, datefmt="%H:%M:%S", handlers=handlers)
+    gc.freeze()  # what was imported stays to the end, and isn't looked through again
+    gc.enable()
     logger = logging.getLogger(f"memloc.{snakemake.rule}")
     memloc_version()  # kept for the records: the commit now, whatever is checked out later
     os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
