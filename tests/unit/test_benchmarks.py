@@ -14,6 +14,7 @@ OPTIONS = {
     "heads": f"{SMALL} --rows 2 --tokens 8",
     "gpu": "--tiny",  # runs probing as well
     "gradients": f"{SMALL} --tokens 8 --examples 4 --repeats 1",
+    "packed": "--tiny",  # of both ways, three kinds of steps
     "null_claims": "--studies 1 --parts lean probes coverage level",
     "probing": None,
     "retraining": f"{SMALL} --tokens 8 --steps 1 --repeats 1",

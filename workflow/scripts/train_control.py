@@ -27,7 +27,9 @@ with run(snakemake) as is_done:
             setting=Setting(**chosen["setting"]),
             reading=Reading(**chosen["reading"]),
             auxiliary_reading=Reading(**chosen["auxiliary_reading"]),
-            computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
+            computing=Computing(
+                chosen["precision"], untracked(snakemake, "evaluation_batch_size"), chosen["packed"]
+            ),
             code=snakemake.params.code,
             lora=lora_of(chosen),
         )

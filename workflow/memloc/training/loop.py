@@ -34,10 +34,16 @@ LOSS_CHECK_STEPS = 50  # asking a GPU for the loss at every step would make it w
 
 @dataclass(frozen=True)
 class Computing:
-    """How a run computes: changes speed and rounding, not the science."""
+    """How a run computes: changes speed, rounding and, if packed, what dropout draws; not the
+    science.
+
+    packed: tokens are computed without padding (`models.packable`); dropout is drawn for real
+    tokens alone.
+    """
 
     precision: str
     evaluation_batch_size: int
+    packed: bool = False
 
 
 @dataclass
@@ -80,7 +86,7 @@ class FineTuning:
         self.scratch = Path(scratch)
         self.identity = {**identity, "recipe": asdict(recipe), "seed": seed}
         # evaluation_batch_size is no part of it: another one may resume the run.
-        self.identity["precision"] = computing.precision
+        self.identity |= {"precision": computing.precision, "packed": computing.packed}
         self.keep_epochs = sorted(keep_epochs)
         self.identity["keep_epochs"] = self.keep_epochs
         self.stream = Stream("task", model, corpus, recipe, computing.precision, seed)

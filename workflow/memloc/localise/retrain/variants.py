@@ -26,6 +26,7 @@ from memloc.localise.retrain.layer_copies import (
 from memloc.models.adapters import own_parameters, unfreeze_layers
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
+from memloc.models.packing import is_packed
 from memloc.models.pooled_states import TokensOf, pooled_tokens
 from memloc.windows import Window
 
@@ -44,13 +45,15 @@ class SharedModel:
         self.model = model
         self.tail = tail_names(model) if own_head else []
         model.requires_grad_(False).eval()
-        self.stack = LayerStack(model)
+        self.stack = LayerStack(model, packed=False)
         self.masks = Masks(seed, model.device)
         self.way = way or choose_way(self.stack)
         if self.way != FOLDED:
             logger.warning("layers of %s can't be folded: %s", type(model).__name__, self.way)
         self.leaves_together = can_leave_together(self.stack)
         self.read = self._tokens_read() if self.way == FOLDED else None
+        # From here on, as the ways were tried on padded batches; only folded copies can be packed.
+        self.stack.packed = self.way == FOLDED and is_packed(model)
 
     def _tokens_read(self) -> TokensOf | None:
         """Which tokens' last states make the logits; None: layer L has to be whole for all."""
@@ -148,14 +151,16 @@ class WindowVariants:
         weights = self.weights[number - 1] if own else {}
         read = shared.read if number == shared.n_layers else None
         wanted = read(entry.inputs) if read else None
+        if wanted is not None and entry.places:
+            wanted = entry.places.numbers(wanted)
         after = passage.through(number - 1, weights, hidden, wanted)
-        return dict(zip(states, after.split(entry.rows), strict=True))
+        return dict(zip(states, after.split(entry.stride), strict=True))
 
     def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:
         """Logits of all windows' states."""
         if self.shared.leaves_together:
             return self._leave_together(hidden, entry, slice(None))
-        parts = hidden.split(entry.rows)
+        parts = hidden.split(entry.stride)
         each = [self._leave_together(h, entry, slice(i, i + 1)) for i, h in enumerate(parts)]
         return torch.cat(each)
 
@@ -167,7 +172,7 @@ class WindowVariants:
         shared.masks.enter(0)
         with _after_layers(shared, lambda: shared.masks.enter(shared.n_layers + 1)):
             try:
-                with Folded(hidden.shape[0] // entry.rows, own, shared.masks):
+                with Folded(hidden.shape[0] // entry.stride, own, shared.masks):
                     return shared.stack.leave(hidden, entry)
             except Unfoldable as error:
                 raise MemlocError(
