@@ -1,11 +1,11 @@
 """Packed tokens against padded batches: a training step, a retraining step and a sweep.
 
-BERT-size random weights; rows of such lengths that a batch of 8 has about 1.5 padded tokens for
+Random weights; rows of such lengths that a batch of 8 has about 1.5 padded tokens for
 each real one. Ways take turns, and processor time is what is compared on a CPU. Batches of sweeps
 are sorted by length in the workflow: the last part shows how little there is to gain in them.
 
-    PYTHONPATH=workflow python benchmarks/packed.py [--layers 12] [--width 768] [--rows 8]
-        [--longest 64] [--steps 5] [--tiny]
+    PYTHONPATH=workflow python benchmarks/packed.py [--layers 6] [--width 384] [--rows 8]
+        [--longest 128] [--steps 5] [--tiny]
 """
 
 import argparse
@@ -123,10 +123,10 @@ def compare(title: str, batches: Batches, ways: dict[str, Callable[[list[list[in
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--width", type=int, default=768)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--rows", type=int, default=8)
-    parser.add_argument("--longest", type=int, default=64)
+    parser.add_argument("--longest", type=int, default=128)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--tiny", action="store_true", help="two small layers, two steps")
     options = parser.parse_args(arguments)

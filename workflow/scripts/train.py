@@ -35,7 +35,9 @@ with run(snakemake) as is_done:
             recipe=Recipe(**chosen["recipe"]),
             reading=Reading(**chosen["reading"]),
             computing=Computing(
-                chosen["precision"], untracked(snakemake, "evaluation_batch_size"), chosen["packed"]
+                chosen["precision"],
+                untracked(snakemake, "evaluation_batch_size"),
+                packed=chosen["packed"],
             ),
             code=snakemake.params.code,
             lora=lora_of(chosen),

@@ -28,7 +28,9 @@ with run(snakemake) as is_done:
             reading=Reading(**chosen["reading"]),
             auxiliary_reading=Reading(**chosen["auxiliary_reading"]),
             computing=Computing(
-                chosen["precision"], untracked(snakemake, "evaluation_batch_size"), chosen["packed"]
+                chosen["precision"],
+                untracked(snakemake, "evaluation_batch_size"),
+                packed=chosen["packed"],
             ),
             code=snakemake.params.code,
             lora=lora_of(chosen),

@@ -26,7 +26,9 @@ with run(snakemake) as is_done:
             recipe=Recipe(**{k: v for k, v in params.recipe.items() if k != "lora"}),
             reading=Reading(**params.reading),
             computing=Computing(
-                params.precision, untracked(snakemake, "evaluation_batch_size"), params.packed
+                params.precision,
+                untracked(snakemake, "evaluation_batch_size"),
+                packed=params.packed,
             ),
             code=params.code,
             lora=lora_of(params.recipe),

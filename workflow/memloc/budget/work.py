@@ -91,10 +91,21 @@ def token_flops(model: ModelSize, length: float) -> float:
     return 2 * model.layer_parameters + 4 * length * model.width
 
 
+def row_flops(facts: Facts, length: float) -> float:
+    """Operations of one layer for an input padded to `length` tokens; forward only.
+
+    Where tokens are packed, linear layers see the real ones alone; attention sees all.
+    """
+    whole = length * token_flops(facts.model, length)
+    if not facts.settings["packed"]:
+        return whole
+    return whole - max(0.0, length - facts.task.mean) * token_flops(facts.model, 0)
+
+
 def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = False) -> Work:
     """`rows` inputs through `layers` layers, forward; `mixed` batches are padded, sorted not."""
     length = facts.task.padded(batch) if mixed else facts.task.mean
-    flops = rows * length * layers * token_flops(facts.model, length)
+    flops = rows * layers * row_flops(facts, length)
     return Work(flops, math.ceil(rows / batch) * layers)
 
 
