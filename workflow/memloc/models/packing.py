@@ -17,14 +17,20 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
-WORTH = 1.05  # padded tokens per real one from which packing saves more than its copies cost
+WORTH = 1.1  # padded tokens per real one from which packing saves more than its copies cost
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where a batch's real tokens are: their numbers in the flattened (rows, tokens), in order."""
+    """Where a batch's real tokens are.
+
+    real (n,): their numbers in the flattened (rows, tokens), in order; source (rows * tokens,): the
+    number of each token among the real ones, 0 for padding; padding (rows * tokens,): bool.
+    """
 
     real: Tensor
+    source: Tensor
+    padding: Tensor
     rows: int
     tokens: int
 
@@ -35,17 +41,21 @@ class Places:
         lengths = torch.as_tensor(getattr(inputs, "lengths", None) or _lengths(inputs))
         if rows * tokens < max(worth * int(lengths.sum()), int(lengths.sum()) + 1):
             return None
-        real = (torch.arange(tokens) < lengths[:, None]).flatten().nonzero().flatten()
-        return Places(real.to(inputs["input_ids"].device), rows, tokens)
+        is_real = (torch.arange(tokens) < lengths[:, None]).flatten()
+        real, device = is_real.nonzero().flatten(), inputs["input_ids"].device
+        source = (is_real.cumsum(0) - 1) * is_real
+        numbers = torch.cat([real, source]).to(device)  # in one copy to a GPU
+        real, source = numbers.split([len(real), len(source)])
+        return Places(real, source, inputs["attention_mask"].flatten() == 0, rows, tokens)
 
     def gather(self, states: Tensor) -> Tensor:
         """States (copies * rows, tokens, ...) without padding: (copies, real tokens, ...)."""
         copies = states.reshape(-1, self.rows * self.tokens, *states.shape[2:])
-        return Pick.apply(copies, self.real)
+        return _Gather.apply(copies, self)
 
     def spread(self, packed: Tensor) -> Tensor:
-        """The reverse: (copies, real tokens, ...) to (copies * rows, tokens, ...); padding is 0."""
-        whole = Place.apply(packed, self.real, self.rows * self.tokens)
+        """The reverse: (copies, real tokens, ...) to (copies * rows, tokens, ...)."""
+        whole = _Spread.apply(packed, self)
         return whole.view(-1, self.tokens, *packed.shape[2:])
 
     def numbers(self, wanted: Tensor) -> Tensor:
@@ -107,32 +117,32 @@ RULES: dict[Callable, Callable] = {
 }
 
 
-class Pick(torch.autograd.Function):
-    """x (copies, n, ...) to its `wanted` (copies, k, ...)."""
+# Selections alone: deterministic copies to the places of an index take a GPU many kernels.
+class _Gather(torch.autograd.Function):
+    """x (copies, rows * tokens, ...) to its real tokens (copies, n, ...)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, wanted: Tensor) -> Tensor:
-        ctx.wanted, ctx.n = wanted, x.shape[1]
-        return x.index_select(1, wanted)
+    def forward(ctx: Any, x: Tensor, places: Places) -> Tensor:
+        ctx.places = places
+        return x.index_select(1, places.real)
 
     @staticmethod
     def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None]:
-        return _placed(error, ctx.wanted, ctx.n), None
+        padding = ctx.places.padding.view(1, -1, *[1] * (error.dim() - 2))
+        return error.index_select(1, ctx.places.source).masked_fill_(padding, 0), None
 
 
-class Place(torch.autograd.Function):
-    """The reverse of Pick: x (copies, k, ...) to (copies, n, ...), 0 for all others."""
+class _Spread(torch.autograd.Function):
+    """The reverse: x (copies, n, ...) to (copies, rows * tokens, ...).
+
+    Padding is what nobody looks at: a copy of the first token, from which no gradient comes back.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, wanted: Tensor, n: int) -> Tensor:
-        ctx.wanted = wanted
-        return _placed(x, wanted, n)
+    def forward(ctx: Any, x: Tensor, places: Places) -> Tensor:
+        ctx.places = places
+        return x.index_select(1, places.source)
 
     @staticmethod
-    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None, None]:
-        return error.index_select(1, ctx.wanted), None, None
-
-
-def _placed(x: Tensor, wanted: Tensor, n: int) -> Tensor:
-    whole = x.new_zeros(x.shape[0], n, *x.shape[2:])
-    return whole.index_copy_(1, wanted, x)
+    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None]:
+        return error.index_select(1, ctx.places.real), None

@@ -18,7 +18,6 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from memloc.localise.retrain.dropout import Masks
-from memloc.models.packing import Pick, Place
 
 Stacks = dict[int, Tensor]  # id of a layer's own parameter -> (copies, *its shape)
 
@@ -80,14 +79,14 @@ class Folded(TorchFunctionMode):
         self, x: Tensor, weight: Tensor, stack: Tensor | None, bias: Tensor | None
     ) -> Tensor:
         rows = x.reshape(self.copies, -1, x.shape[-1])
-        picked = Pick.apply(rows, self.wanted) if self._picks else rows
+        picked = _Pick.apply(rows, self.wanted) if self._picks else rows
         if stack is None:
             result = F.linear(picked, weight, bias)
         else:
             result = self._stacked_product(picked, stack, bias)
         if not self._picks:
             return result.view(*x.shape[:-1], -1)
-        return Place.apply(result, self.wanted, rows.shape[1]).view(*x.shape[:-1], -1)
+        return _Place.apply(result, self.wanted, rows.shape[1]).view(*x.shape[:-1], -1)
 
     def _stacked_product(self, rows: Tensor, stack: Tensor, bias: Tensor | None) -> Tensor:
         offsets = None if bias is None else self._own(bias)
@@ -206,3 +205,34 @@ class _StackedLinear(torch.autograd.Function):
             gradient,
             error.sum(1) if for_bias else None,
         )
+
+
+class _Pick(torch.autograd.Function):
+    """x (copies, n, width) to its `wanted` (copies, k, width)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, wanted: Tensor) -> Tensor:
+        ctx.wanted, ctx.n = wanted, x.shape[1]
+        return x.index_select(1, wanted)
+
+    @staticmethod
+    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None]:
+        return _placed(error, ctx.wanted, ctx.n), None
+
+
+class _Place(torch.autograd.Function):
+    """The reverse of _Pick: x (copies, k, width) to (copies, n, width), 0 for all other tokens."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, wanted: Tensor, n: int) -> Tensor:
+        ctx.wanted = wanted
+        return _placed(x, wanted, n)
+
+    @staticmethod
+    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None, None]:
+        return error.index_select(1, ctx.wanted), None, None
+
+
+def _placed(x: Tensor, wanted: Tensor, n: int) -> Tensor:
+    whole = x.new_zeros(x.shape[0], n, x.shape[2])
+    return whole.index_copy_(1, wanted, x)
