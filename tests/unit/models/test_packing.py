@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from memloc.data.tokens import collate
+import families
+from memloc.data.tokens import collate, padding_right
 from memloc.localise.heads import HeadSwapper
 from memloc.localise.patch import Patcher
 from memloc.localise.retrain.layer_copies import FOLDED
@@ -11,11 +12,27 @@ from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.swap import Swapper
 from memloc.models.alike import wave
 from memloc.models.layers import find_layers
+from memloc.models.load import ready
 from memloc.models.packable import can_pack, logits_of, pack, packed_logits
 from memloc.models.packing import Places
+from shipped import ROOT
 from tiny import FAMILIES, OTHERS, random_ids, tiny_model
 
 UNPACKABLE = {"deberta"}  # flattens rows and heads by sizes that it has read before
+
+
+def stay_padded():
+    """The families that docs/own-models.md says can't be packed."""
+    said = (ROOT / "docs/own-models.md").read_text().partition("these stay padded: ")[2]
+    return said.partition(".")[0].replace("\n", " ").split(", ")
+
+
+@pytest.mark.parametrize("family", stay_padded())
+def test_families_that_the_docs_say_stay_padded_do(family):
+    make, options = families.FAMILIES[family]
+    tokenizer = padding_right(make(), family)
+    model = ready(families.build(tokenizer, 0, **options), tokenizer.pad_token_id)
+    assert not can_pack(model)
 
 
 def padded_batch(model, rows=5):
