@@ -19,6 +19,7 @@ OPTIONS = {
     "gpu": "--tiny",  # runs probing, stacks and processes as well
     "gradients": f"{SMALL} --tokens 8 --examples 4 --repeats 1",
     "launches": "--tiny",
+    "packed": "--tiny",  # of both ways, three kinds of steps
     "null_claims": "--studies 1 --parts lean probes coverage level",
     "probing": None,
     "processes": None,

@@ -20,6 +20,7 @@ with run(snakemake) as is_done:
             reading=Reading(**snakemake.params.reading),
             recipe=RetrainingRecipe(**snakemake.params.recipe),
             precision=snakemake.params.precision,
+            packed=snakemake.params.packed,
             seed=snakemake.params.seed,
             heldout_seed=snakemake.params.heldout_seed,
             memory_mb=snakemake.resources.get("mem_mb"),

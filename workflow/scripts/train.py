@@ -38,6 +38,7 @@ with run(snakemake) as is_done:
                 chosen["precision"],
                 untracked(snakemake, "evaluation_batch_size"),
                 untracked(snakemake, "save_minutes"),
+                packed=chosen["packed"],
             ),
             code=snakemake.params.code,
             lora=lora_of(chosen),

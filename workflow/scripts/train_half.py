@@ -29,6 +29,7 @@ with run(snakemake) as is_done:
                 params.precision,
                 untracked(snakemake, "evaluation_batch_size"),
                 untracked(snakemake, "save_minutes"),
+                packed=params.packed,
             ),
             code=params.code,
             lora=lora_of(params.recipe),

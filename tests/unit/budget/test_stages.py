@@ -187,6 +187,17 @@ def test_counted_tokens_replace_typical_ones(sizes):
 # --- work ------------------------------------------------------------------------------------
 
 
+def test_packed_tokens_leave_padding_to_attention_alone(sizes):
+    packed = Sizes({**sizes.config, "packed": True}, sizes.tasks, sizes.results, sizes.resources)
+    facts = [work.Facts({"task": "trec", "model": "bert"}, each) for each in (sizes, packed)]
+    task, model = facts[0].task, facts[0].model
+    long, short = task.padded(8), task.mean
+    padded, real = (work.passes(each, 1, 8, 1, mixed=True).flops for each in facts)
+    assert real == pytest.approx(2 * short * model.layer_parameters + 4 * long**2 * model.width)
+    assert padded - real == pytest.approx(2 * (long - short) * model.layer_parameters)
+    assert work.prediction(facts[0], 100) == work.prediction(facts[1], 100)
+
+
 def test_training_work_by_hand(sizes):
     facts = work.Facts({"task": "trec", "model": "bert"}, sizes)
     task, model = facts.task, facts.model

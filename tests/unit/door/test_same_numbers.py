@@ -22,7 +22,7 @@ from tiny_study import READING
 pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
 
 FIRST = 100  # of the rows' numbers in the tiny study; in a notebook, rows count from 0
-SETTINGS = dict(reading=asdict(READING), precision="float32")
+SETTINGS = dict(reading=asdict(READING), precision="float32", packed=False)
 MEASURING = dict(SETTINGS, clean_examples="equal", seed=3)
 OPTIONS = dict(two.OPTIONS, batch_tokens=64)  # other batches would round otherwise
 OF_WINDOWS = dict(clean_examples="equal", seed=3)
@@ -88,6 +88,7 @@ def test_retraining(tiny_files, tmp_path):
         reading=READING,
         recipe=RetrainingRecipe(**chosen),
         precision="float32",
+        packed=False,
         seed=2,
         heldout_seed=3,
         memory_mb=None,

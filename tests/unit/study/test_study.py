@@ -273,6 +273,7 @@ def test_settings_of_speed_and_place_change_no_params(setting, value):
         ("data.max_train", 9),
         ("perturbation.ratio", 0.2),
         ("precision", "bfloat16"),
+        ("packed", True),
         ("last_state", "after_norm"),
         ("training.learning_rate", 0.1),
         ("retraining.epochs", 1),

@@ -125,14 +125,21 @@ def token_flops(model: ModelSize, length: float) -> float:
     return 2 * model.layer_parameters + 4 * length * model.width
 
 
-def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = False) -> Steps:
-    """`rows` inputs through `layers` layers, forward.
+def row_flops(facts: Facts, length: float) -> float:
+    """Operations of one layer for an input padded to `length` tokens; forward only.
 
-    `mixed` batches are padded to their longest input unless they are packed; sorted ones hardly.
+    Where tokens are packed, linear layers see the real ones alone; attention sees all.
     """
-    padded = mixed and not facts.settings.get("packed")
-    length = facts.task.padded(batch) if padded else facts.task.mean
-    flops = rows * length * layers * token_flops(facts.model, length)
+    whole = length * token_flops(facts.model, length)
+    if not facts.settings["packed"]:
+        return whole
+    return whole - max(0.0, length - facts.task.mean) * token_flops(facts.model, 0)
+
+
+def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = False) -> Steps:
+    """`rows` inputs through `layers` layers, forward; `mixed` batches are padded, sorted hardly."""
+    length = facts.task.padded(batch) if mixed else facts.task.mean
+    flops = rows * layers * row_flops(facts, length)
     return Steps(FORWARD, math.ceil(rows / batch), layers, flops)
 
 

@@ -184,7 +184,8 @@ def _swap(run: Run, windows: list[Window], made: Mapping[str, Any], scratch: Pat
     outputs = {"table": str(scratch / "swap.tsv"), "examples": str(scratch / "swap.parquet")}
     keys = ("reading", "precision", "clean_examples", "seed", "component")
     inputs = dict(zip(("data", "theta_M2", "theta_O"), paths, strict=True))
-    swap.run(inputs, outputs, {key: made[key] for key in keys}, made["batch_tokens"])
+    settings = {key: made[key] for key in keys} | {"packed": made.get("packed", False)}
+    swap.run(inputs, outputs, settings, made["batch_tokens"])
     return read_tsv(outputs["table"]).set_index(["start", "end"])
 
 
@@ -209,6 +210,7 @@ def _retrain(
             reading=Reading(**made["reading"]),
             recipe=RetrainingRecipe(**made["recipe"]),
             precision=made["precision"],
+            packed=made.get("packed", False),
             seed=made["seed"],
             heldout_seed=made["heldout_seed"],
             memory_mb=None,

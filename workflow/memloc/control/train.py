@@ -135,14 +135,16 @@ def train_control(
         second = load_pretrained(
             pretrained, auxiliary_reading.class_names, derive(seed, "auxiliary"), lora
         )
+        on_device(model, record.device)
+        packed = second.memloc_packed = record.pack(model, computing.packed, trained=True)
         run = TwoTasks(
-            on_device(model, record.device),
+            model,
             on_device(attach_head(model, second), record.device),
             setting.pair,
             Auxiliary(other, setting.auxiliary_learning_rate),
             corpus,
             chosen,
-            computing,
+            replace(computing, packed=packed),
             seed,
             places.scratch / f"rate-{chosen.learning_rate:g}",
             identity,

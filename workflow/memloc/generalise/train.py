@@ -96,6 +96,7 @@ def train_half(
     identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
     identity |= {"lora": asdict(lora)} if lora else {}
     on_device(model, record.device)
+    computing = replace(computing, packed=record.pack(model, computing.packed, trained=True))
     run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
     outcome = run.run()
     probabilities = class_probabilities(model, examples, corpus.pad_id, computing)

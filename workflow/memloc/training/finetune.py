@@ -76,8 +76,10 @@ def fine_tune(
     identity = identity_of(data, pretrained, labels, reading, code)
     identity |= {"lora": asdict(lora)} if lora else {}
     identity["trained"] = [name for name, p in model.named_parameters() if p.requires_grad]
+    on_device(model, record.device)
+    computing = replace(computing, packed=record.pack(model, computing.packed, trained=True))
     run = FineTuning(
-        on_device(model, record.device),
+        model,
         corpus,
         recipe,
         computing,

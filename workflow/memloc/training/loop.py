@@ -35,14 +35,17 @@ LOSS_CHECK_STEPS = 50  # asking a GPU for the loss at every step would make it w
 
 @dataclass(frozen=True)
 class Computing:
-    """How a run computes: changes speed and rounding, not the science.
+    """How a run computes: changes speed, rounding and, if packed, what dropout draws; not the
+    science.
 
-    save_minutes: what a killed run may lose, beside the epoch it was in.
+    save_minutes: what a killed run may lose, beside the epoch it was in. packed: tokens are
+    computed without padding (`models.packable`); dropout is drawn for real tokens alone.
     """
 
     precision: str
     evaluation_batch_size: int
     save_minutes: float = 0.0
+    packed: bool = False
 
 
 @dataclass
@@ -85,7 +88,7 @@ class FineTuning:
         self.scratch = Path(scratch)
         self.identity = {**identity, "recipe": asdict(recipe), "seed": seed}
         # The rest of `computing` is no part of it: another one may resume the run.
-        self.identity["precision"] = computing.precision
+        self.identity |= {"precision": computing.precision, "packed": computing.packed}
         self.keep_epochs = sorted(keep_epochs)
         self.identity["keep_epochs"] = self.keep_epochs
         self.stream = Stream("task", model, corpus, recipe, computing.precision, seed)

@@ -8,6 +8,7 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, collate
 from memloc.machine.device import autocast
+from memloc.models.packable import logits_of
 from memloc.seeds import derive
 from memloc.training.optimiser import Optimisation, Optimiser
 from memloc.training.rounded import Rounded
@@ -66,7 +67,7 @@ class Stream:
         train, device = self.corpus.train, self.model.device
         inputs = collate([train.ids[row] for row in rows.tolist()], self.corpus.pad_id, device)
         with autocast(self.precision, device), self.rounded.in_place():
-            logits = self.model(**inputs).logits
+            logits = logits_of(self.model, inputs)
         loss = nn.functional.cross_entropy(logits.float(), train.labels[rows].to(device))
         self.optimiser.zero_grad()
         loss.backward()

@@ -22,7 +22,7 @@ from memloc.localise.retrain.dropout import Masks
 Stacks = dict[int, Tensor]  # id of a layer's own parameter -> (copies, *its shape)
 
 
-class Unfoldable(Exception):
+class Unfoldable(RuntimeError):
     """A layer uses a parameter in a way that no rule of `Folded` covers."""
 
 

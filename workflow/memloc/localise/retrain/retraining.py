@@ -98,6 +98,7 @@ class Retraining:
                 **identity,
                 "recipe": asdict(recipe),
                 "precision": job.precision,
+                "packed": self.shared.stack.packed,
                 "seed": job.seed,
                 "heldout_seed": heldout_seed,
                 "device": memorised.device.type,

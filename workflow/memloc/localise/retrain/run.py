@@ -38,6 +38,7 @@ def retrain_checkpoints(
     reading: Reading,
     recipe: RetrainingRecipe,
     precision: str,
+    packed: bool,
     seed: int,
     heldout_seed: int,
     memory_mb: float | None,
@@ -51,6 +52,7 @@ def retrain_checkpoints(
     reuse_memory()
     record = RunRecord(precision, [memorised, pretrained])
     model = on_device(load_finetuned(memorised, base=pretrained), record.device)
+    record.pack(model, packed, trained=True)
     chosen = parse_windows(windows, len(find_layers(model)))
     training, pad_id = noisy_training(data, memorised, reading)
     job = Retraining(
@@ -71,6 +73,7 @@ def retrain_checkpoints(
             "reading": asdict(reading),
         },
     )
+    record.packed = job.shared.stack.packed
     result = job.run(chosen, whole_error=_whole_error(whole, len(find_layers(model))))
     write_parquet(result.examples, examples)
     write_tsv(result.table, table, COLUMNS["windows"])

@@ -27,6 +27,7 @@ from memloc.localise.retrain.own_weights import OwnWeights
 from memloc.models.adapters import own_parameters, unfreeze_layers
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
+from memloc.models.packing import is_packed
 from memloc.models.pooled_states import TokensOf, pooled_tokens
 from memloc.models.products import linear_parameters
 from memloc.windows import Window
@@ -46,7 +47,7 @@ class SharedModel:
         self.model = model
         self.tail = tail_names(model) if own_head else []
         model.requires_grad_(False).eval()
-        self.stack = LayerStack(model)
+        self.stack = LayerStack(model, packed=False)
         self.masks = Masks(seed, model.device)
         self.frozen = Frozen()
         self.way = way or choose_way(self.stack)
@@ -54,6 +55,8 @@ class SharedModel:
             logger.warning("layers of %s can't be folded: %s", type(model).__name__, self.way)
         self.leaves_together = can_leave_together(self.stack)
         self.read = self._tokens_read() if self.way == FOLDED else None
+        # From here on, as the ways were tried on padded batches; only folded copies can be packed.
+        self.stack.packed = self.way == FOLDED and is_packed(model)
 
     def _tokens_read(self) -> TokensOf | None:
         """Which tokens' last states make the logits; None: layer L has to be whole for all."""
@@ -153,8 +156,10 @@ class WindowVariants:
         weights = self.weights[number - 1].stacks(self._short) if own else {}
         read = shared.read if number == shared.n_layers else None
         wanted = read(entry.inputs) if read else None
+        if wanted is not None and entry.places:
+            wanted = entry.places.numbers(wanted)
         after = passage.through(number - 1, weights, hidden, wanted)
-        return dict(zip(states, after.split(entry.rows), strict=True))
+        return dict(zip(states, after.split(entry.stride), strict=True))
 
     @property
     def _short(self) -> torch.dtype | None:
@@ -169,7 +174,7 @@ class WindowVariants:
         own = {name: stack.split(1) for name, stack in tail.items()}
         each = [
             self._leave_together(h, entry, {name: parts[i] for name, parts in own.items()})
-            for i, h in enumerate(hidden.split(entry.rows))
+            for i, h in enumerate(hidden.split(entry.stride))
         ]
         return torch.cat(each)
 
@@ -181,7 +186,7 @@ class WindowVariants:
         shared.masks.enter(0)
         with _after_layers(shared, lambda: shared.masks.enter(shared.n_layers + 1)):
             try:
-                copies = hidden.shape[0] // entry.rows
+                copies = hidden.shape[0] // entry.stride
                 with Folded(copies, own, shared.masks, frozen=shared.frozen):
                     return shared.stack.leave(hidden, entry)
             except Unfoldable as error:

@@ -113,6 +113,7 @@ def build(content: Content) -> Section:
         ("Techniques", ", ".join(_run(content, "techniques"))),
         ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
+        ("Packed tokens", "yes" if settings.get("packed") else "no"),
         ("Device", ", ".join(facts_of(content, "device")) or "not recorded"),
         ("Software", software(content)),
     ]
