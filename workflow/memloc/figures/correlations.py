@@ -5,11 +5,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.heat import heat_map
 from memloc.figures.panels import label_of, present, technique_label
 from memloc.figures.style import Entries, look
 from memloc.study.techniques import TECHNIQUES
@@ -54,15 +54,17 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
                 else label_of(models, name)
                 for name in values
             ]
-            heat_map(
-                axes, values.to_numpy(float), -1, 1, "RdBu_r", texts.to_numpy(), size=7, gap=0.5
-            )
-            axes.set_aspect("equal")
+            sns.heatmap(
+                values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", square=True,
+                annot=texts.to_numpy(), fmt="", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
+                xticklabels=labels, yticklabels=labels,
+            )  # fmt: skip
             _cell_notes(axes, notes, list(values))
             axes.set_facecolor("#eeeeee")
-            places = np.arange(len(labels)) + 0.5
-            axes.set_xticks(places, labels, rotation=30, ha="right")
-            axes.set_yticks(places, labels)
+            axes.grid(visible=False)
+            axes.tick_params(length=0)
+            axes.set_xticklabels(labels, rotation=30, ha="right")
+            axes.set_yticklabels(labels, rotation=0)
             axes.set_title(f"between {level}s")
     return figure
 

@@ -3,10 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.heat import heat_map
 from memloc.figures.panels import label_of
 from memloc.figures.style import Entries, look, task_styles
 
@@ -43,10 +43,16 @@ def example_maps(frame: pd.DataFrame, tasks: Entries, models: Entries, model: st
         figure, row = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=widths)
         for axes, (kind, grid) in zip(row, grids.items(), strict=True):
             values = grid.to_numpy(float)
-            texts = np.vectorize(percent, otypes=[str])(np.nan_to_num(values))
-            heat_map(axes, values, 0, max(most, 0.01), texts=texts)
+            sns.heatmap(
+                values, ax=axes, vmin=0, vmax=max(most, 0.01), cmap="YlGnBu",
+                linewidths=0.4, cbar=False,
+                annot=np.vectorize(percent, otypes=[str])(np.nan_to_num(values)), fmt="",
+                annot_kws={"size": 6}, xticklabels=False, yticklabels=False,
+            )  # fmt: skip
             axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns), fontsize=7)
             axes.set_yticks(np.arange(len(names)) + 0.5, [styles[n].label for n in names])
+            axes.tick_params(length=0, rotation=0)
+            axes.grid(visible=False)
             axes.set_xlabel(PANELS[kind])
             axes.set_ylabel("")
         figure.suptitle(f"{label_of(models, model)}: % of memorised noisy examples", fontsize=9)

@@ -1,10 +1,10 @@
 """Maps of attention heads: the error that swapping each of them alone causes."""
 
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.heat import colour_bar, heat_map
 from memloc.figures.panels import label_lowest, label_of, open_panels
 from memloc.figures.style import Entries, layer_ticks, look, task_styles
 
@@ -22,9 +22,11 @@ def head_maps(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str) 
         for axes, name in zip(panels, names, strict=True):
             part = chosen[chosen["task"] == name]
             values = part.pivot(index="head", columns="layer", values="noisy_error")
-            colour_bar(axes, heat_map(axes, values.to_numpy(float), 0, most, gap=0.2))
+            sns.heatmap(values, ax=axes, vmin=0, vmax=most, cmap="YlGnBu", linewidths=0.2)
             layer_ticks(axes.xaxis, n_layers, first=0.5)
             layer_ticks(axes.yaxis, n_heads, first=0.5)
+            axes.tick_params(axis="both", rotation=0, length=0)
+            axes.set_xlabel("")
             axes.set_ylabel("head")
             axes.set_title(styles[name].label, color=styles[name].colour)
         label_lowest(panels, columns, "layer")

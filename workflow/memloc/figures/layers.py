@@ -9,11 +9,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.heat import colour_bar, heat_map
 from memloc.figures.panels import (
     grid_of,
     handle,
@@ -84,12 +84,17 @@ def shown_matrix(tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, int, str]:
 def heat(axes: Axes, values: np.ndarray, scale: str) -> None:
     """Draw a matrix of errors (L, L) on an axis; `scale` says whether they are normalised."""
     n_layers = len(values)
-    texts = np.vectorize(short)(values) if n_layers <= ANNOTATED else None
-    mesh = heat_map(axes, values, 0, 1, texts=texts)
-    axes.set_aspect("equal")
-    colour_bar(axes, mesh, label=f"memorisation error ({scale})", shrink=0.8)
+    annotate = n_layers <= ANNOTATED
+    sns.heatmap(
+        values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", square=True, linewidths=0.4,
+        annot=np.vectorize(short)(values) if annotate else False, fmt="",
+        annot_kws={"size": 6},
+        cbar_kws={"label": f"memorisation error ({scale})", "shrink": 0.8},
+    )  # fmt: skip
     layer_ticks(axes.xaxis, n_layers, first=0.5)
     layer_ticks(axes.yaxis, n_layers, first=0.5)
+    axes.tick_params(axis="both", rotation=0)
+    axes.tick_params(length=0)
     axes.set_xlabel("layer")
     axes.set_ylabel("consecutive layers modified")
 

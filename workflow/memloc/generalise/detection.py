@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from memloc.errors import MemlocError
 from memloc.generalise.halves import class_columns
@@ -34,8 +35,6 @@ def auroc(noisy: np.ndarray, suspicion: np.ndarray) -> tuple[float, float, float
     The variance is DeLong's (1988), the interval one of the logit, which stays within 0 and 1. It
     is nan where noisy and clean rows are told apart without error, or fewer than two are there.
     """
-    from scipy import stats  # half a second to import, which figures can save
-
     above, below = suspicion[noisy], suspicion[~noisy]
     m, n = len(above), len(below)
     if not m or not n:

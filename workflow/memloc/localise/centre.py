@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy import stats
 
 from memloc.errors import MemlocError
 from memloc.windows import all_windows, window_of
@@ -94,7 +94,7 @@ class Spread:
 
     def margin(self, confidence: float = CONFIDENCE) -> float:
         """Half the width of the interval; nan where there is none."""
-        return float(stdtrit(self.freedom, (1 + confidence) / 2) * self.error)
+        return float(stats.t.ppf((1 + confidence) / 2, self.freedom) * self.error)
 
 
 def spread_of(of_examples: float, n_examples: int, sd_seeds: float, n_seeds: int) -> Spread:

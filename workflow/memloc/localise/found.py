@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
-from scipy.special import ndtri, stdtrit
+from scipy import stats
 
 from memloc.localise.probes.weights import THETA_M2
 from memloc.localise.weights import whole_window
@@ -61,7 +61,7 @@ def labels_undone(tables: Mapping[int, pd.DataFrame], outcomes: Mapping[int, Out
         lost += whole["n_noisy"] * whole["noisy_error"]
         never += whole["n_noisy"] * (1 - outcomes[seed].noisy_accuracy)
     a, b = lost / counts, never / counts
-    band = -ndtri(LEVEL) * math.sqrt((a * (1 - a) + b * (1 - b)) / counts)
+    band = stats.norm.isf(LEVEL) * math.sqrt((a * (1 - a) + b * (1 - b)) / counts)
     return bool(a - b > band)
 
 
@@ -78,5 +78,5 @@ def noise_unseen(tables: Mapping[int, pd.DataFrame]) -> str:
     count = int(gains.size().min()) if len(frame) else 0
     if count < 2:
         return ONE_PROBE
-    band = -stdtrit(count - 1, LEVEL / gains.ngroups) * gains.std() / math.sqrt(count)
+    band = stats.t.isf(LEVEL / gains.ngroups, count - 1) * gains.std() / math.sqrt(count)
     return "" if (gains.mean() > band).any() else CHANCE

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy import stats
 
 from memloc.control.scores import JUDGED_BY, own_pairs
 from memloc.study.control import pair_of
@@ -77,7 +77,7 @@ def interval(accuracies: np.ndarray) -> tuple[float, float]:
     if n < INTERVAL_LEAST:
         return math.nan, math.nan
     more = np.append(accuracies, [0.0, 1.0])
-    half = -stdtrit(n + 1, LEVEL / 2) * more.std(ddof=1) / math.sqrt(n + 2)
+    half = stats.t.isf(LEVEL / 2, n + 1) * more.std(ddof=1) / math.sqrt(n + 2)
     return max(0.0, float(more.mean() - half)), min(1.0, float(more.mean() + half))
 
 

@@ -14,7 +14,7 @@ from itertools import permutations
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri, stdtrit
+from scipy import stats
 
 LEAST = 3  # tasks; fewer give no number
 CLAIM_LEAST, INTERVAL_LEAST = 5, 6  # tasks, and one more for every quantity that is held fixed
@@ -37,8 +37,6 @@ def residual_ranks(values: np.ndarray, held: np.ndarray) -> np.ndarray:
 
     All 0 where nothing is left: the values are constant or follow from what is held.
     """
-    from scipy import stats  # half a second to import, which figures can save
-
     known = ~np.isnan(values)
     found = np.zeros(len(values))
     if known.sum() < LEAST:
@@ -71,8 +69,6 @@ def permuted_rho(x: np.ndarray, y: np.ndarray, held: np.ndarray, orders: np.ndar
 
     `x`, `y`: residual ranks (strata, n), from `residual_ranks`; `held`: (n, k).
     """
-    from scipy import stats
-
     n = x.shape[1]
     design = np.column_stack([np.ones(n), stats.rankdata(held, axis=0)])
     keep = np.eye(n) - design @ np.linalg.pinv(design)
@@ -95,7 +91,7 @@ def interval(rho: float, n: int, n_held: int = 0, scale: float = 1.0) -> tuple[f
         return math.nan, math.nan
     bound = 1 - 6 / (n**3 - n)
     inner = float(np.clip(rho, -bound, bound))
-    half = scale * -ndtri(LEVEL / 2) * math.sqrt((1 + inner**2 / 2) / (n - n_held - 3))
+    half = scale * stats.norm.isf(LEVEL / 2) * math.sqrt((1 + inner**2 / 2) / (n - n_held - 3))
     low, high = (math.tanh(math.atanh(inner) + side * half) for side in (-1, 1))
     return min(low, rho), max(high, rho)
 
@@ -158,8 +154,6 @@ def _numbers(x: np.ndarray, y: np.ndarray, held: np.ndarray, seed: int) -> dict:
 
 def pooled(pairs: pd.DataFrame) -> float:
     """Spearman's rho of all pairs, of whatever task and stratum; nan where one is constant."""
-    from scipy import stats
-
     if pairs["x"].nunique() < 2 or pairs["y"].nunique() < 2:
         return math.nan
     return float(stats.spearmanr(pairs["x"], pairs["y"]).statistic)
@@ -182,7 +176,7 @@ def average(pairs: pd.DataFrame) -> dict:
     result |= {"rho": float(by_task.mean()), "rho_pooled": pooled(pairs)}
     if n < INTERVAL_LEAST:
         return result | {"note": f"no interval: {n} tasks"}
-    half = -stdtrit(n - 1, LEVEL / 2) * by_task.std() / math.sqrt(n)
+    half = stats.t.isf(LEVEL / 2, n - 1) * by_task.std() / math.sqrt(n)
     ends = {"ci_low": max(-1, result["rho"] - half), "ci_high": min(1, result["rho"] + half)}
     return result | ends | {"decided": f"t interval over {n} tasks"}
 
