@@ -77,18 +77,24 @@ def one_pass(folders, examples, classes, device) -> dict[str, pd.DataFrame]:
 
 
 @torch.no_grad()
-def one_cell(folders, examples, classes, device, source, layer, pair) -> dict[str, float]:
-    """The obvious way for one layer and pair: noisy mean and percentiles."""
+def encode(folders, examples, device, source, wanted) -> np.ndarray:
+    """States (wanted layers, examples, width) of one mixture, both models loaded for it."""
     model, original = (load_finetuned(folder).to(device) for folder in folders)
     layers, theirs = find_layers(model), find_layers(original)
     for number, swapped in enumerate(half_choices(len(layers))[source]):
         if swapped:
             layers[number].load_state_dict(theirs[number].state_dict())
-    states = np.zeros((len(examples), model.config.hidden_size))
+    states = np.zeros((len(wanted), len(examples), model.config.hidden_size))
     batches = batches_by_tokens(examples.ids, BATCH_TOKENS)
     for rows, inputs in padded_batches(examples, batches, 0, device):
-        hidden = model(**inputs, output_hidden_states=True).hidden_states[layer]
-        states[rows] = hidden[:, 0].double().cpu().numpy()
+        hidden = model(**inputs, output_hidden_states=True).hidden_states
+        for place, layer in zip(states, wanted, strict=True):
+            place[rows] = hidden[layer][:, 0].double().cpu().numpy()
+    return states
+
+
+def project(states, classes, pair) -> dict[str, float]:
+    """Mean and percentiles of the places of a pair's examples between its centroids."""
     a, b = pair
     start, end = (states[classes.clean(c)].mean(0) for c in pair)
     groups = {"clean_a": classes.clean(a), "clean_b": classes.clean(b)}
@@ -99,6 +105,19 @@ def one_cell(folders, examples, classes, device, source, layer, pair) -> dict[st
         found[f"{name}_mean"] = places.mean()
         found[f"{name}_low"], found[f"{name}_high"] = np.percentile(places, PERCENTILES)
     return found
+
+
+def one_cell(folders, examples, classes, device, source, layer, pair) -> dict[str, float]:
+    """The obvious way for one layer and pair."""
+    return project(encode(folders, examples, device, source, [layer])[0], classes, pair)
+
+
+def encoded_once(folders, examples, classes, device, sources, n_layers) -> None:
+    """A sharp engineer's plain way: each mixture encodes once, for all layers and pairs."""
+    for source in sources:
+        for states in encode(folders, examples, device, source, range(1, n_layers + 1)):
+            for pair in classes.pairs():
+                project(states, classes, pair)
 
 
 def largest_difference(tables, cells, found, names) -> float:
@@ -137,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         worst = largest_difference(tables, cells, found, classes.names)
         ways = {
             "one pass": lambda: one_pass(*given),
+            "each mixture encoded once": lambda: encoded_once(*given, tables, options.layers),
             "obvious": lambda: [one_cell(*given, *cell) for cell in cells],
         }
         print(machine(device))

@@ -1,8 +1,10 @@
 """Every stage's speed on one GPU, against the straightforward way where there is one.
 
-12 layers x 768, BERT-size random weights, batches of 8 x 64 tokens: training steps a second,
-the swap sweep, all 78 windows retrained, forgetting gradients and probes, in float32 and
-bfloat16, with model FLOP utilisation. Ends within 8 minutes on one card.
+12 layers x 768, BERT-size random weights, batches of 8 x 64 tokens: training steps a second (also
+in TF32, of stacks of 6 and 30 models, and of four processes with and without MPS), the swap sweep,
+all 78 windows retrained with their clip, forgetting gradients and probes, in float32 and bfloat16,
+with model FLOP utilisation. It ends with what `workflow/memloc/budget/rates.py` takes for granted,
+as measured here. Written to end within 10 minutes on one card.
 
 Basis of the utilisation: a layer does 24 w^2 + 4 w n FLOPs a token in a forward pass (width w, n
 tokens a row: attention and feed-forward products, a multiply-add counted as two), twice that in
@@ -15,31 +17,25 @@ peak is what a large matrix product of the same precision reaches in this run.
 """
 
 import argparse
-import tempfile
 from collections.abc import Sequence
 from types import SimpleNamespace
 
 import torch
 
 import common
+import launches
 import probing
+import processes
 import retraining
-from memloc.data.tokens import Examples, collate
+import stacks
+from memloc.budget import rates
+from memloc.data.tokens import collate
+from memloc.errors import MemlocError
 from memloc.localise.gradients.gradients import mean_gradient, train_only_layers
 from memloc.localise.swap import Swapper
-from memloc.machine.device import autocast, pick_device
-from memloc.models.layers import freeze_embeddings
-from memloc.training.loop import Computing, Corpus, FineTuning, Recipe
+from memloc.machine.device import autocast, device_name, pick_device, set_precision
+from sizes import REAL, TINY, examples
 from swapping import build, one_at_a_time
-
-REAL = SimpleNamespace(
-    layers=12, width=768, rows=8, tokens=64, steps=30, examples=512, retrained=5,
-    probes="--examples 1000 --epochs 4 --sample 3",
-)  # fmt: skip
-TINY = SimpleNamespace(
-    layers=2, width=64, rows=2, tokens=8, steps=2, examples=8, retrained=1,
-    probes="--examples 100 --epochs 2 --sample 1 --repeats 1 --threads 1",
-)  # fmt: skip
 
 
 def forward_flops(size: SimpleNamespace, rows: int, layers: float) -> float:
@@ -49,7 +45,7 @@ def forward_flops(size: SimpleNamespace, rows: int, layers: float) -> float:
 
 
 def peak(device: torch.device, precision: str) -> float:
-    """FLOPs a second of a large matrix product."""
+    """FLOPs a second of a large matrix product; of TF32, what `set_precision` has set."""
     side = 8192 if device.type == "cuda" else 512
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     one, two = (torch.randn(side, side, device=device, dtype=dtype) for _ in range(2))
@@ -57,27 +53,20 @@ def peak(device: torch.device, precision: str) -> float:
     return 5 * 2 * side**3 / medians["product"]
 
 
-def examples(size: SimpleNamespace, count: int) -> Examples:
-    generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(1000, 20_000, (count, size.tokens), generator=generator)
-    labels = torch.randint(0, 2, (count,), generator=generator)
-    return Examples(ids.tolist(), labels, torch.arange(count) % 7 == 0, torch.arange(count))
-
-
 def show(name: str, seconds: float, flops: float, top: float) -> None:
     print(f"    {name}: {seconds:.4f} s, {flops / seconds / 1e12:.2f} TFLOP/s, "
           f"utilisation {flops / seconds / top:.1%}")  # fmt: skip
 
 
+def step_seconds(size: SimpleNamespace, device: torch.device, precision: str) -> float:
+    """Seconds of a step of one model alone."""
+    stream, rows = stacks.alone(size, precision, device), torch.arange(size.rows)
+    ways = {"steps": lambda: [stream.step(rows) for _ in range(size.steps)]}
+    return common.compare(ways)["steps"] / size.steps
+
+
 def time_training(size: SimpleNamespace, device: torch.device, precision: str, top: float) -> None:
-    model = build(size.layers, size.width, 1).to(device)
-    freeze_embeddings(model)
-    corpus = Corpus(examples(size, size.rows * size.steps), examples(size, size.rows), 0)
-    recipe = Recipe(3, 1e-5, size.rows, 0.1, 0.01, 1.0, 0.993)
-    with tempfile.TemporaryDirectory() as scratch:
-        run = FineTuning(model, corpus, recipe, Computing(precision, 64), 1, scratch, {})
-        medians = common.compare({"epoch": lambda: run._train_epoch(1)})
-    step = medians["epoch"] / size.steps
+    step = step_seconds(size, device, precision)
     print(f"  training: {1 / step:.1f} steps a second at batch {size.rows} x {size.tokens}")
     show("a step", step, 3 * forward_flops(size, size.rows, size.layers), top)
 
@@ -142,20 +131,55 @@ def time_probes(size: SimpleNamespace, device: torch.device) -> None:
     probing.main(f"{size.probes} --width {size.width} --device {device.type}".split())
 
 
+def print_rates(size: SimpleNamespace, device: torch.device, precisions: Sequence[str]) -> None:
+    """What budget/rates.py assumes, as measured here: of a large batch, and of one short row."""
+    print(f"rates, for workflow/memloc/budget/rates.py ({size.large} rows, and one row):")
+    known = rates.known(device_name(device))
+    one = SimpleNamespace(**vars(size) | {"rows": 1})
+    many = SimpleNamespace(**vars(size) | {"rows": size.large})
+    for precision in precisions:
+        set_precision(precision, device)
+        seconds = step_seconds(many, device, precision)
+        flops = 3 * forward_flops(size, size.large, size.layers) / seconds
+        called = step_seconds(one, device, precision)
+        kernels = launches.alone(one, precision).total
+        if known:
+            peak_of = dict(zip(("float32", "tf32", "bfloat16"), known[1:], strict=True))[precision]
+            print(f'  SHARES["{precision}"] = {flops / (1e12 * peak_of):.3f}')
+        else:
+            print(f"  {precision}: {flops / 1e9:.1f} GFLOP/s")
+        print(
+            f"  a layer's call {called / (3 * size.layers):.2e} s; {called / kernels:.2e} s for "
+            f"each of {kernels} kernels, {precision}"
+        )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tiny", action="store_true")
     size = TINY if parser.parse_args(arguments).tiny else REAL
     device = pick_device()
     print(common.machine(device))
-    for precision in ("float32", "bfloat16"):
+    precisions = []
+    for precision in ("float32", "tf32", "bfloat16"):
+        try:
+            set_precision(precision, device)
+        except MemlocError as error:
+            print(f"{precision}: left out: {error}")
+            continue
+        precisions.append(precision)
         top = peak(device, precision)
         print(f"{precision}: a large matrix product reaches {top / 1e12:.1f} TFLOP/s")
         time_training(size, device, precision, top)
+        if precision == "tf32":
+            continue
+        stacks.time_stacks(size, size.models, precision, device)
         time_swapping(size, device, precision, top)
         time_retraining(size, device, precision)
         time_gradients(size, device, precision, top)
     time_probes(size, device)
+    processes.time_processes(size, size.processes, precisions[-1])
+    print_rates(size, device, precisions)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 One at a time is batch size 1 with a gradient for every parameter, added up after each example;
 "layers only" lets backward add up the gradients of the layers' parameters alone, as ours does.
+"Plain batches" is the same in batches of --rows.
 Random weights of BERT's shape.
 
     PYTHONPATH=workflow python benchmarks/gradients.py [--layers 12] [--width 384]
@@ -32,12 +33,22 @@ def one_at_a_time(model, examples, add_up):
             total.add_(parameter.grad)
 
 
+def in_batches(model, examples, rows):
+    """The same gradient as anyone would batch it: backward adds up over batches."""
+    for chosen in torch.arange(len(examples)).split(rows):
+        inputs = collate([examples.ids[row] for row in chosen.tolist()], 0)
+        logits = model(**inputs).logits
+        loss = nn.functional.cross_entropy(logits, examples.labels[chosen], reduction="sum")
+        (-loss / len(examples)).backward()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--tokens", type=int, nargs="+", default=[12, 24, 48])
     parser.add_argument("--examples", type=int, default=64)
+    parser.add_argument("--rows", type=int, default=32)
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
@@ -78,8 +89,14 @@ def compare_at(model, tokens, chosen):
         model.zero_grad()
         one_at_a_time(model, examples, everything)
 
+    def plainly():
+        train_only_layers(model)
+        model.zero_grad()
+        in_batches(model, examples, chosen.rows)
+
     ways = {
         "batched (ours)": batched,
+        f"plain batches of {chosen.rows}": plainly,
         "one at a time": lambda: single(True),
         "one at a time, layers only": lambda: single(False),
     }

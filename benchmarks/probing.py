@@ -1,8 +1,9 @@
 """Probes of 13 places x 5 seeds x 3 kinds: together as stacks, against one at a time.
 
 One at a time is a plain module with torch's own AdamW and dropout, its states in memory and
-scored by scikit-learn, as anyone would write it; it uses one thread, for a second one slows
-such small products. It trains a sample of the probes; its time is scaled to all of them.
+scored by scikit-learn, as anyone would write it. It has the threads that ours has, and is timed
+with one thread as well, for a second one may slow such small products. It trains a sample of the
+probes; its time is scaled to all of them.
 
     PYTHONPATH=workflow python benchmarks/probing.py [--width 384] [--threads 2]
 """
@@ -92,20 +93,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         places = [Place("theta_M2", layer, states[layer]) for layer in range(PLACES)]
         Probing(targets, SEEDS, recipe, device).run(places)
 
-    def apart():
-        torch.set_num_threads(1)
+    def apart(threads):
+        torch.set_num_threads(threads)
         for layer, kind, seed in sample:
             one_at_a_time(targets, states[layer], kind, seed, recipe)
         torch.set_num_threads(chosen.threads)
 
-    medians = common.compare({"together (ours)": together, "one at a time": apart}, chosen.repeats)
+    ways = {"together (ours)": together, "one at a time": lambda: apart(chosen.threads)}
+    if chosen.threads > 1:
+        ways["one at a time, one thread"] = lambda: apart(1)
+    medians = common.compare(ways, chosen.repeats)
     print(common.machine(device))
     common.report(
         f"{len(probes)} probes, width {chosen.width}, {n} examples, {chosen.epochs} epochs "
         f"(one at a time: {len(sample)} trained, time scaled)",
         medians,
         "together (ours)",
-        {"one at a time": len(probes) / len(sample)},
+        {name: len(probes) / len(sample) for name in ways if name != "together (ours)"},
     )
 
 

@@ -119,7 +119,7 @@ def kept(theta, folder):
 
 def theta(name, ending=""):
     """Input function: a checkpoint of a rule's subject, or a file beside it."""
-    return lambda wildcards: PLACES.checkpoint(name, wildcards, ending)
+    return readable(lambda wildcards: PLACES.checkpoint(name, wildcards, ending))
 
 
 def mem(megabytes):

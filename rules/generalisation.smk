@@ -59,6 +59,7 @@ rule train_half:
         seed=PARAMS.first_seed,
         reading=PARAMS.reading,
         precision=config["precision"],
+        packed=config["packed"],
         scratch=PLACES.scratch("{task}/{model}/halves/{half}"),
         code=CODE("train_half.py"),
     script:
@@ -138,7 +139,7 @@ rule label_losses:
         runtime=COSTS.minutes("label_losses"),
     params:
         run="generalise.losses:run",
-        settings=PARAMS.reading_and_precision,
+        settings=PARAMS.computing,
         batch_tokens=["evaluation_batch_size"],
         code=CODE("localise.py", "generalise.losses"),
     script:

@@ -26,6 +26,8 @@ rule take_in:
     wildcard_constraints:
         task=_STUDY.given.tasks,
         checkpoint=_STUDY.given.places(taken=True),
+    # What is refused should be refused before anything is trained beside it.
+    priority: 100
     # Compute nodes often have no network.
     localrule: True
     conda:

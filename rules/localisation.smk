@@ -65,6 +65,7 @@ rule retrain:
         recipe=PARAMS.retraining_recipe,
         reading=PARAMS.reading,
         precision=config["precision"],
+        packed=config["packed"],
         seed=PARAMS.subject_seed,
         heldout_seed=PARAMS.clean_seed,
         scratch=PLACES.scratch("{task}/{model}/{subject}/retrain-{windows}"),

@@ -1,9 +1,11 @@
 """Shared by all tests: no network, few threads."""
 
+import gc
 import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+gc.disable()  # until all tests are read: imports leave no garbage
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side
@@ -21,6 +23,12 @@ SLOWEST_FIRST = ["chaos", "workflow", "slurm", "notebooks", "browser", "unit"]
 def pytest_collection_modifyitems(items):
     """Folders of long tests first, so that no process is left alone with one at the end."""
     items.sort(key=lambda item: SLOWEST_FIRST.index(item.path.relative_to(ROOT / "tests").parts[0]))
+
+
+def pytest_collection_finish():
+    """What was imported stays to the end, and isn't looked through for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="module")

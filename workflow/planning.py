@@ -6,9 +6,9 @@ installed beside Snakemake and named by every profile, and a profile that names 
 isn't installed is refused before anything is planned.
 """
 
+import atexit
 import logging
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -25,7 +25,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from driver import Folder, Results
 from memloc.budget.model import Job
-from memloc.errors import MemlocError
 from part import Part
 
 Handler = TypeVar("Handler", bound=logging.Handler)
@@ -33,7 +32,7 @@ READING_SECONDS = 15.0  # for which a command may read the workflow before it co
 
 
 class BudgetHandler(logging.Handler):
-    """Once a plan stands: `begin()` before a run's first job, `text()` at a dry run's end.
+    """Once a plan stands: `begin()` before a run's first job; `text()`, shown at a dry run's end.
 
     Before both, and also where nothing is to be done, comes `check()` of what stands already.
     (Snakemake's `onstart` would not be called for a module of another workflow.)
@@ -48,14 +47,16 @@ class BudgetHandler(logging.Handler):
     ):
         super().__init__()
         self.begin, self.check, self.text, self.is_dry = begin, check, text, is_dry
-        self.planned = False
+        self.planned, self.said = False, ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note that there is a plan; nothing is planned where nothing is to be done."""
         if record.msg == NOTHING_TO_BE_DONE_MSG:
             self.check()
         elif getattr(record, "event", None) == LogEvent.RUN_INFO and not self.planned:
-            if not self.is_dry():
+            if self.is_dry():
+                self.said = self.text()
+            else:
                 self.begin()
             self.check()
             self.planned = True
@@ -64,13 +65,8 @@ class BudgetHandler(logging.Handler):
         """Called when Snakemake stops logging, after all that it has to say."""
         if self.planned and self.is_dry():
             self.planned = False
-            try:
-                if text := self.text():
-                    print(f"\n{text}", file=sys.stdout, flush=True)
-            except MemlocError as error:
-                print(f"\nno budget: {error}", file=sys.stderr, flush=True)
-            except Exception:  # which Snakemake would swallow without a word
-                traceback.print_exc()
+            if self.said:
+                print(f"\n{self.said}", file=sys.stdout, flush=True)
         super().close()
 
 
@@ -165,6 +161,39 @@ def gpu_jobs_at_once(workflow: Any) -> int | None:
     return _number(workflow.global_resources.get("gpu"))
 
 
+def cores(workflow: Any) -> int:
+    """Cores that jobs on this machine may use."""
+    return _number(workflow.global_resources.get("_cores")) or 1
+
+
+class AtEnd(logging.Handler):
+    """Does something once Snakemake stops logging, at its end, whatever it ends with."""
+
+    def __init__(self, workflow: Any, finish: Callable[[], None]):
+        super().__init__()
+        self.workflow, self.finish = workflow, finish
+        atexit.register(finish)  # an error may end it before
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Nothing that happens before the end matters."""
+
+    def close(self) -> None:
+        """Called when Snakemake stops logging."""
+        self.finish()
+        super().close()
+
+
+def at_end(workflow: Any, finish: Callable[[], None]) -> None:
+    """Have `finish` called when a command ends; it must bear to be called twice."""
+    logger.addHandler(AtEnd(workflow, finish))
+
+
+def start_gpu_jobs(workflow: Any, count: int) -> None:
+    """Have Snakemake run so many jobs with gpu=1 at once from now on, where it counts them."""
+    if gpu_jobs_at_once(workflow) is not None:
+        workflow.register_resource("gpu", count)
+
+
 def targets(part: Part) -> set[str]:
     """What this command asks for, rules or files; nothing while the workflow is still read."""
     settings, names = part.workflow.dag_settings, part.names()
@@ -212,7 +241,7 @@ def pending_jobs(part: Part) -> list[Job]:
             wildcards=dict(job.wildcards_dict),
             outputs=_outputs(job.output),
             needs=tuple(sorted(places[j] for j in workflow.dag.dependencies[job] if j in places)),
-            gpus=_number(job.resources.get("gpu")) or 0,
+            gpus=_gpus(job.resources),
             threads=rule_threads(workflow, job.rule),
             minutes=_number(job.resources.get("runtime")),
         )
@@ -326,7 +355,7 @@ class _Walk:
                     wildcards=dict(wildcards),
                     outputs=_outputs(outputs),
                     needs=tuple(sorted(needs)),
-                    gpus=_number(rule.resources.get("gpu")) or 0,
+                    gpus=_gpus(rule.resources),
                     threads=_number(rule.resources.get("_cores")) or 1,
                 )
             )
@@ -362,6 +391,11 @@ def _records(outputs: Iterable[Any]) -> list[str]:
 
 def _outputs(files: Iterable[Any]) -> tuple[tuple[str, bool], ...]:
     return tuple((PurePath(str(file)).name, bool(is_flagged(file, "temp"))) for file in files)
+
+
+def _gpus(resources: Any) -> int:
+    """GPUs that a job asks for; on Slurm `gres` may stand for one, or for a share of one."""
+    return _number(resources.get("gpu")) or int(resources.get("gres") is not None)
 
 
 def _number(resource: Any) -> int | None:

@@ -5,6 +5,7 @@ A dry run of any target ends with the budget of what it plans. A run that plans 
 `budget.cpu_limit_hours` on a machine without a GPU.
 """
 
+import os
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,13 +18,15 @@ import planning
 import preempted
 from leftovers import jobs_in, leftover_refusal
 from memloc.budget.budget import Budget, make_budget, refusal
+from memloc.budget.devices import CPU, is_cpu
 from memloc.budget.finished import finished_jobs
+from memloc.budget.knobs import jobs_that_fit
 from memloc.budget.model import CostModel, Job
-from memloc.budget.rates import CPU, is_cpu
 from memloc.budget.sizes import Sizes
 from memloc.budget.text import budget_text, total
 from memloc.errors import MemlocError
-from memloc.machine.gpus import chosen_gpus, cpu_refusal
+from memloc.machine.gpus import AUTO, SLOTS, chosen_gpus, cpu_refusal, lock_folder
+from memloc.machine.mps import Server
 from memloc.study.sources import is_local
 from memloc.study.study import Study
 from overwriting import refuse_over_given
@@ -70,7 +73,9 @@ class Predictions:
         patterns = planning.benchmark_patterns(self.part) if driver else {}
         local = planning.is_local(self.workflow)
         device = self.config["budget"]["device"]
-        return CostModel(self.sizes, device, finished_jobs(patterns), local=local)
+        asked = self.config["devices"]["jobs_per_gpu"]
+        sharing = 1 if asked == AUTO else asked
+        return CostModel(self.sizes, device, finished_jobs(patterns), local=local, sharing=sharing)
 
     def minutes(self, rule: str) -> Callable:
         """Run time to ask for; it grows with every attempt."""
@@ -104,16 +109,30 @@ class Predictions:
     def planned(self) -> Budget:
         """The budget of what this command has planned; MemlocError for a task's faulty files."""
         jobs = planning.pending_jobs(self.part)
-        budget = make_budget(jobs, self.model, self.config["budget"]["gpus"])
+        budget = make_budget(jobs, self.shared_model(jobs), self.config["budget"]["gpus"])
         if self.faults:
             raise self.faults[0]
         return budget
+
+    def _planned(self) -> Budget:
+        try:
+            return self.planned()
+        except MemlocError as fault:
+            raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
+
+    def shared_model(self, jobs: list[Job]) -> CostModel:
+        """The cost model with as many jobs a GPU as there will be."""
+        if self.config["devices"]["jobs_per_gpu"] != AUTO or not planning.is_local(self.workflow):
+            return self.model
+        gpus = len(chosen_gpus(self.config["devices"]["gpus"]))
+        cores = max(1, planning.cores(self.workflow) // gpus) if gpus else None
+        return self.model.under(jobs_that_fit(jobs, self.model, cores))
 
     def report(self) -> str:
         """What a dry run ends with; nothing where it plans another workflow's jobs alone."""
         if self.part.is_module and not planning.pending_jobs(self.part):
             return ""
-        planned = self.planned()
+        planned = self._planned()
         # Whoever names a GPU plans for another machine.
         here = is_cpu(planned.device) and self._without_gpu()
         text = budget_text(planned, self.config, self._over_budget(planned) or here or None)
@@ -132,6 +151,7 @@ class Predictions:
         self.refuse_to_run()
         if on_slurm:
             preempted.Watch(Path.cwd()).start()
+        self.share_gpus()
         self.compare_slots()
 
     def check(self) -> None:
@@ -152,10 +172,7 @@ class Predictions:
         """Stop a run that plans more than it may; else say what it will cost."""
         if self.workflow.touch:
             return
-        try:
-            planned = self.planned()
-        except MemlocError as fault:
-            raise ApiError(str(fault)) from None  # which Snakemake shows without a trace
+        planned = self._planned()
         reason = self._over_budget(planned) or self._without_gpu()
         if reason:
             raise ApiError(f"budget: {reason}")
@@ -179,10 +196,31 @@ class Predictions:
         seconds = sum(local.estimate(job).seconds * job.gpus for job in jobs)
         return cpu_refusal(seconds / 3600, self.config["budget"]["cpu_limit_hours"])
 
+    def share_gpus(self) -> None:
+        """Let several jobs at once use a GPU of this machine: as many as fit, if none says."""
+        devices = self.config["devices"]
+        gpus = chosen_gpus(devices["gpus"]) if planning.is_local(self.workflow) else []
+        jobs = [job for job in planning.pending_jobs(self.part) if job.gpus]
+        if not gpus or not jobs or self.workflow.touch:
+            return
+        sharing = self.shared_model(jobs).sharing
+        if devices["jobs_per_gpu"] == AUTO:
+            os.environ[SLOTS] = str(sharing)
+            used = min(len(gpus), planning.gpu_jobs_at_once(self.workflow) or len(gpus))
+            planning.start_gpu_jobs(self.workflow, used * sharing)
+        if sharing > 1:
+            server = Server(lock_folder())
+            found, said = server.start()
+            os.environ.update(found)
+            planning.at_end(self.workflow, server.stop)
+            logger.info(f"devices: {sharing} jobs share a GPU, {said}")
+
     def compare_slots(self) -> None:
         """Say so where Snakemake starts more GPU jobs at once than they find slots, or fewer."""
         devices = self.config["devices"]
         gpus = chosen_gpus(devices["gpus"]) if planning.is_local(self.workflow) else []
+        if devices["jobs_per_gpu"] == AUTO:
+            return
         slots = len(gpus) * devices["jobs_per_gpu"]
         at_once = planning.gpu_jobs_at_once(self.workflow)
         if slots and at_once != slots:

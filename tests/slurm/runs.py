@@ -17,6 +17,7 @@ RUN = Path("results/toy/tiny/seed1")
 EPOCHS = 12
 STUDY = {
     "training": {"epochs": EPOCHS, "learning_rate": 0.001, "memorised_above": 0.6},
+    "save_minutes": 0,
     "techniques": ["swapping", "retraining"],
     "stages": ["generalisation"],
     "retraining": {"batch": "single"},  # many like jobs: a job array

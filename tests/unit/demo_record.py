@@ -15,9 +15,9 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from memloc.budget.devices import cpu_threads
 from memloc.budget.finished import finished_jobs
 from memloc.budget.model import CostModel, Finished, Job
-from memloc.budget.rates import cpu_threads
 from memloc.budget.sizes import Sizes
 from memloc.budget.stages import stage_of
 from memloc.store.tables import read_tsv, write_tsv

@@ -55,17 +55,18 @@ def models(family):
     return tiny_model(family, seed=1), tiny_model(family, seed=2)
 
 
-def setup_of(model):
-    return JobSettings(SEED, model.config.pad_token_id, "float32")
+def setup_of(model, precision):
+    return JobSettings(SEED, model.config.pad_token_id, precision)
 
 
-def group(family, windows, recipe=RECIPE, way=None):
+def group(family, windows, recipe=RECIPE, way=None, precision="float32"):
     """A finished run of `windows` in one group."""
     memorised, pretrained = models(family)
     shared = SharedModel(memorised, recipe.train_head, SEED)
     shared.way = way or shared.way
     clean, _ = split_clean(examples(), 0)
-    run = GroupRun(shared, find_layers(pretrained), windows, clean, setup_of(memorised), recipe)
+    setup = setup_of(memorised, precision)
+    run = GroupRun(shared, find_layers(pretrained), windows, clean, setup, recipe)
     losses = [run._train_epoch(epoch) for epoch in range(1, recipe.epochs + 1)]
     return run, torch.stack(losses)
 

@@ -1,8 +1,12 @@
 """Every benchmark still runs, at a size that takes seconds."""
 
+import importlib
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
+
+import pytest
 
 from shipped import ROOT
 
@@ -12,18 +16,23 @@ OPTIONS = {
     "centroids": f"{SMALL} --rows 60 --tokens 8 --classes 2 --cells 2 --repeats 1",
     "exam": SMALL,
     "heads": f"{SMALL} --rows 2 --tokens 8",
-    "gpu": "--tiny",  # runs probing as well
+    "gpu": "--tiny",  # runs probing, stacks and processes as well
     "gradients": f"{SMALL} --tokens 8 --examples 4 --repeats 1",
+    "launches": "--tiny",
+    "packed": "--tiny",  # of both ways, three kinds of steps
     "null_claims": "--studies 1 --parts lean probes coverage level",
     "probing": None,
+    "processes": None,
     "retraining": f"{SMALL} --tokens 8 --steps 1 --repeats 1",
     "rows": "--rows 200",
+    "stacks": None,
+    "training": f"{SMALL} --rows 16 --tokens 8 --repeats 1",
     "swapping": f"{SMALL} --rows 2 --tokens 8",
 }
 
 
 def test_every_benchmark_runs():
-    assert set(OPTIONS) == {path.stem for path in FOLDER.glob("*.py")} - {"common"}
+    assert set(OPTIONS) == {path.stem for path in FOLDER.glob("*.py")} - {"common", "sizes"}
     code = "\n".join(
         f"import {name}" + (f"; {name}.main({options.split()})" if options else "")
         for name, options in OPTIONS.items()
@@ -36,3 +45,29 @@ def test_every_benchmark_runs():
         text=True,
     )
     assert not done.returncode, done.stderr
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("launches")
+
+
+def per_layer(count, size, *arguments):
+    """Kernels that one more layer adds."""
+    two, three = (count(SimpleNamespace(**vars(size) | {"layers": n}), *arguments) for n in (2, 3))
+    return three.total - two.total
+
+
+def test_bfloat16_costs_a_layer_no_kernel_per_weight(launches):
+    """A BERT layer has 12 parameters that products read: rounding each, and its gradient, is 24."""
+    plain, rounded = (
+        per_layer(launches.alone, launches.TINY, precision) for precision in ("float32", "bfloat16")
+    )
+    assert plain <= 55 and rounded - plain < 24
+
+
+def test_windows_share_the_kernels_of_their_clip(launches):
+    few, many = (launches.retraining(launches.TINY, "float32", windows) for windows in (2, None))
+    for name in ("linalg_vector_norm", "mul_", "_fused_adamw_"):
+        assert few.kernels[name] == many.kernels[name] > 0

@@ -32,7 +32,14 @@ def corpus(pad_id, rows=22):
 
 
 def run(
-    tmp_path, family="bert", recipe=RECIPE, freeze=freeze_embeddings, seed=1, keep=(), **options
+    tmp_path,
+    family="bert",
+    recipe=RECIPE,
+    freeze=freeze_embeddings,
+    seed=1,
+    keep=(),
+    save_minutes=0,
+    **options,
 ):
     model = tiny_model(family, seed=seed)
     freeze(model)
@@ -40,7 +47,7 @@ def run(
         model,
         corpus(model.config.pad_token_id),
         recipe,
-        Computing("float32", 8),
+        Computing("float32", 8, save_minutes),
         seed,
         tmp_path / "scratch",
         {"data": "x"},

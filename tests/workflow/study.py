@@ -26,7 +26,8 @@ N_LAYERS = 2
 
 def copy_workflow(folder: Path) -> Path:
     """The workflow's own files in a folder that tests may edit."""
-    ignored = shutil.ignore_patterns("__pycache__", "results")
+    # Compiled modules go along, as times are kept; not what another process is just writing.
+    ignored = shutil.ignore_patterns("results", "*.pyc.*", "*.json.*")
     for name in ("workflow", "rules", "profiles"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copytree(ROOT / "envs", folder / "envs")
@@ -98,6 +99,7 @@ def write_study(folder: Path, **changes) -> Path:
         "training": {"epochs": 3, "learning_rate": 0.01, "memorised_above": 0.6},
         "generalisation": {"halves": 2, "splits": "pairs", "epochs": 2, "learning_rate": 0.01},
         "threads": 1,
+        "save_minutes": 0,
         **changes,
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))

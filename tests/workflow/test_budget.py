@@ -35,12 +35,17 @@ def listed(text: str) -> dict[str, int]:
 
 def test_the_paper_is_planned_in_seconds_with_its_account(tmp_path):
     folder = copy_workflow(tmp_path)
-    profile = ("--profile", "profiles/slurm", "--configfile", "config.yaml")
+    (folder / "mine.yaml").write_text("budget: {device: NVIDIA H100}\n")
+    profile = ("--profile", "profiles/slurm", "--configfile", "config.yaml", "mine.yaml")
     text = snakemake(folder, "--dry-run", "--quiet", "rules", *profile).stdout
     said = budget_of(text)
     for part in ("on 1 GPU:", "on 8 GPUs:", "on 64 GPUs:", "longest chain", "11,232", "336"):
         assert part in said, said
-    assert said.splitlines()[0] in (ROOT / "docs/budget.md").read_text()
+    told = (ROOT / "docs/budget.md").read_text()
+    lines = said.splitlines()
+    assert lines[0] in told
+    (cheapest,) = (line.partition("cheapest known: ")[2] for line in lines if "cheapest" in line)
+    assert float(cheapest.split()[0]) < 65 and f"cheapest known: {cheapest}" in told
     assert listed(text)["train_perturbed"] == 12 * 4 * 3
     counts = dict(re.findall(r"^(\w+) +(\d+)$", text, flags=re.M))
     assert sum(listed(text).values()) == int(counts["total"]) - 1  # `all` is no job

@@ -39,7 +39,8 @@ SMALL = {  # a study of seconds, laid over the documented one
 
 
 def documented():
-    """The code blocks of the section: the task file, the training, given.yaml, the commands."""
+    """The code blocks of the section: the task file, some rows, the training, given.yaml, the
+    commands; and what is added for an adapter: to the training, to given.yaml."""
     text = (ROOT / "docs/own-models.md").read_text()
     section = text[text.index(SECTION) :].split("\n## ")[0]
     return re.findall(r"^```\w*\n(.*?)^```$", section, flags=re.M | re.S)
@@ -74,22 +75,45 @@ def documented_commands(folder, steps):
     return said
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    """The folder of the documented study, and what its two commands of Snakemake said."""
-    folder = copy_workflow(tmp_path_factory.mktemp("given"))
+def documented_study(folder, adapter):
+    """A folder in which the documented lines were followed, and what its two commands said."""
+    copy_workflow(folder)
     write_model(folder / "tiny-bert")
     write_rows(folder)
-    task, training, given, steps = documented()
+    task, _, training, given, steps, adapting, lora = documented()
     (folder / "mine/crowd.yaml").write_text(task)
-    for old, new in (("google-bert/bert-base-cased", "tiny-bert"), ("2e-5", "5e-3")):
+    changes = {"google-bert/bert-base-cased": "tiny-bert", "2e-5": "2e-2" if adapter else "5e-3"}
+    if adapter:
+        changes["encoded = "] = f"{adapting}encoded = "
+        given += lora
+    for old, new in changes.items():
         assert old in training
         training = training.replace(old, new)
     (folder / "finetune.py").write_text(training)
     (folder / "given.yaml").write_text(given)
-    (folder / "small.yaml").write_text(yaml.safe_dump(SMALL))
-    plan, run = documented_commands(folder, steps)
-    return folder, plan, run
+    small = SMALL
+    if adapter:
+        small = SMALL | {"training": SMALL["training"] | yaml.safe_load(lora)["training"]}
+    (folder / "small.yaml").write_text(yaml.safe_dump(small))
+    return folder, *documented_commands(folder, steps)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return documented_study(tmp_path_factory.mktemp("given"), adapter=False)
+
+
+def test_an_adapter_goes_through_by_the_documented_lines(tmp_path):
+    folder, plan, _ = documented_study(tmp_path / "given", adapter=True)
+    assert "taken in, and never trained over: theta_M2; trained: theta_F" in plan
+    assert "never trained over: theta_M2" in (folder / "results/report.html").read_text()
+    taken, source = (load_file(folder / f"{place}/adapter_model.safetensors")
+                     for place in (f"{RUN}/perturbed/final", "tuned"))  # fmt: skip
+    assert taken.keys() == source.keys() and all("lora" in n or "classifier" in n for n in taken)
+    assert all(torch.equal(taken[name], source[name]) for name in source)
+    weights = pd.read_csv(folder / "results/summary/layer_weights.tsv", sep="\t")
+    ran = {"retraining", "gradients", "probing", "rewinding-pretrained", "weight-change"}
+    assert set(weights.technique) == ran
 
 
 def test_the_documented_lines_end_in_a_page(study):

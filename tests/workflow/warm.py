@@ -8,6 +8,7 @@ their own folder, environment and exit status, and nothing of memloc is read bef
     python warm.py SOCKET [--] python's arguments: -m snakemake ..., or a script
 """
 
+import gc
 import json
 import os
 import select
@@ -24,7 +25,7 @@ READ = (
     *("torch", "transformers.modeling_utils", "transformers.models.auto.modeling_auto"),
     *("transformers.models.bert.modeling_bert", "transformers.models.auto.tokenization_auto"),
     *("pandas", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "sklearn.metrics"),
-    *("matplotlib.pyplot", "seaborn", "jsonschema", "psutil", "snakemake.cli", "snakemake.api"),
+    *("matplotlib.pyplot", "jsonschema", "psutil", "snakemake.cli", "snakemake.api"),
 )
 CLIENT = """#!{python} -IS
 import sys
@@ -65,8 +66,11 @@ def ask(place: str, arguments: list[str]) -> int:
 
 def serve(place: str, executable: str) -> None:
     """Fork for every command until stdin ends."""
+    gc.disable()
     for name in READ:
         __import__(name)
+    gc.freeze()  # no fork looks for garbage among what was read, and copies it by looking
+    gc.enable()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
         listener.listen(64)

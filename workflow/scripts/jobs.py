@@ -1,5 +1,6 @@
 """What every script shares: logging to the rule's log, threads, a GPU, and readable errors."""
 
+import gc
 import logging
 import os
 import sys
@@ -18,6 +19,7 @@ from memloc.store.records import Inputs, check, inputs, made_with, recorded
 
 FORMAT = "%(asctime)s {job}  %(message)s"
 lifeline.hold()  # before anything that takes long is imported
+gc.disable()  # imports leave no garbage, and looking for it is a quarter of their time
 
 
 class LogFile(logging.FileHandler):
@@ -89,6 +91,8 @@ def _reporting(snakemake: Any) -> Iterator[logging.Logger]:
     named = " ".join([snakemake.rule, *snakemake.wildcards]).replace("%", "%%")
     style = FORMAT.format(job=named)
     logging.basicConfig(level=logging.INFO, format=style, datefmt="%H:%M:%S", handlers=handlers)
+    gc.freeze()  # what was imported stays to the end, and isn't looked through again
+    gc.enable()
     logger = logging.getLogger(f"memloc.{snakemake.rule}")
     memloc_version()  # kept for the records: the commit now, whatever is checked out later
     os.environ["OMP_NUM_THREADS"] = str(snakemake.threads)
@@ -117,7 +121,7 @@ def _own_gpu(snakemake: Any) -> AbstractContextManager[None]:
     Results don't depend on which GPU it is, so the choice comes from the configuration and not
     from params: a change re-runs nothing.
     """
-    if not snakemake.resources.get("gpu"):
+    if not (snakemake.resources.get("gpu") or snakemake.resources.get("gres")):
         return nullcontext()
     devices = snakemake.config["devices"]
     return own_gpu(devices["gpus"], devices["jobs_per_gpu"])

@@ -1,7 +1,7 @@
 """Retrain the windows that a file name asks for."""
 
 import offline  # noqa: F401
-from jobs import run
+from jobs import run, untracked
 from memloc.data.examples import Reading
 from memloc.localise.retrain.group import RetrainingRecipe
 from memloc.localise.retrain.run import retrain_checkpoints
@@ -20,8 +20,10 @@ with run(snakemake) as is_done:
             reading=Reading(**snakemake.params.reading),
             recipe=RetrainingRecipe(**snakemake.params.recipe),
             precision=snakemake.params.precision,
+            packed=snakemake.params.packed,
             seed=snakemake.params.seed,
             heldout_seed=snakemake.params.heldout_seed,
             memory_mb=snakemake.resources.get("mem_mb"),
             code=snakemake.params.code,
+            save_minutes=untracked(snakemake, "save_minutes"),
         )

@@ -34,7 +34,12 @@ with run(snakemake) as is_done:
             seed=snakemake.params.seed,
             recipe=Recipe(**chosen["recipe"]),
             reading=Reading(**chosen["reading"]),
-            computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
+            computing=Computing(
+                chosen["precision"],
+                untracked(snakemake, "evaluation_batch_size"),
+                untracked(snakemake, "save_minutes"),
+                packed=chosen["packed"],
+            ),
             code=snakemake.params.code,
             lora=lora_of(chosen),
         )

@@ -27,7 +27,12 @@ with run(snakemake) as is_done:
             setting=Setting(**chosen["setting"]),
             reading=Reading(**chosen["reading"]),
             auxiliary_reading=Reading(**chosen["auxiliary_reading"]),
-            computing=Computing(chosen["precision"], untracked(snakemake, "evaluation_batch_size")),
+            computing=Computing(
+                chosen["precision"],
+                untracked(snakemake, "evaluation_batch_size"),
+                untracked(snakemake, "save_minutes"),
+                packed=chosen["packed"],
+            ),
             code=snakemake.params.code,
             lora=lora_of(chosen),
         )

@@ -25,7 +25,12 @@ with run(snakemake) as is_done:
             seed=params.seed,
             recipe=Recipe(**{k: v for k, v in params.recipe.items() if k != "lora"}),
             reading=Reading(**params.reading),
-            computing=Computing(params.precision, untracked(snakemake, "evaluation_batch_size")),
+            computing=Computing(
+                params.precision,
+                untracked(snakemake, "evaluation_batch_size"),
+                untracked(snakemake, "save_minutes"),
+                packed=params.packed,
+            ),
             code=params.code,
             lora=lora_of(params.recipe),
         )

@@ -11,7 +11,7 @@ import yaml
 from pandas import DataFrame
 
 from demo_record import later_half, read_record
-from memloc.budget import adapters, rates, space, stages, work
+from memloc.budget import adapters, devices, space, speed, stages, work
 from memloc.budget import text as budget_text
 from memloc.budget.budget import COLUMNS, make_budget, refusal, table
 from memloc.budget.finished import compare, finished_jobs
@@ -187,6 +187,17 @@ def test_counted_tokens_replace_typical_ones(sizes):
 # --- work ------------------------------------------------------------------------------------
 
 
+def test_packed_tokens_leave_padding_to_attention_alone(sizes):
+    packed = Sizes({**sizes.config, "packed": True}, sizes.tasks, sizes.results, sizes.resources)
+    facts = [work.Facts({"task": "trec", "model": "bert"}, each) for each in (sizes, packed)]
+    task, model = facts[0].task, facts[0].model
+    long, short = task.padded(8), task.mean
+    padded, real = (work.passes(each, 1, 8, 1, mixed=True).flops for each in facts)
+    assert real == pytest.approx(2 * short * model.layer_parameters + 4 * long**2 * model.width)
+    assert padded - real == pytest.approx(2 * (long - short) * model.layer_parameters)
+    assert work.prediction(facts[0], 100) == work.prediction(facts[1], 100)
+
+
 def test_training_work_by_hand(sizes):
     facts = work.Facts({"task": "trec", "model": "bert"}, sizes)
     task, model = facts.task, facts.model
@@ -198,7 +209,12 @@ def test_training_work_by_hand(sizes):
     assert work.head_training(facts).flops == pytest.approx(50 * (step / 3 + look))
     steps = math.ceil(task.train / 8)
     looks = math.ceil((task.train + task.validation) / 64)
-    assert work.training(facts).calls == 50 * 12 * (3 * steps + looks)
+    ours, evaluating = work.training(facts).steps
+    assert (ours.kind, ours.count, ours.layers) == ("step", 50 * steps, 12)
+    assert ours.trained == 12 * model.layer_parameters
+    assert (evaluating.kind, evaluating.count, evaluating.layers) == ("forward", 50 * looks, 12)
+    (frozen, _) = work.head_training(facts).steps
+    assert (frozen.kind, frozen.trained) == ("forward", 0)
 
 
 def test_a_sweep_of_twelve_layers_is_376_layer_passes():
@@ -228,7 +244,7 @@ def test_every_stage_has_finite_figures(stage, sizes):
     facts = work.Facts({"task": "boolq", "model": "opt", "seed": "1"}, sizes)
     entry = stages.STAGES[stage]
     needed = entry.work(facts)
-    assert 0 < needed.duration(rates.default_rate(A100, "float32")) < 1e6
+    assert 0 < needed.duration(speed.default_rate(A100, "float32")) < 1e6
     assert (needed.flops > 0) == entry.on_device
     assert 0 < entry.megabytes(facts) < 64_000 and 0 <= entry.scratch(facts) < 1e11
     assert 0 < entry.bytes_of(facts, "final") < 1e10
@@ -247,21 +263,24 @@ def test_planning_imports_neither_torch_nor_pandas():
 
 
 def test_devices_are_known_by_their_names():
-    assert rates.known("NVIDIA GeForce GTX 1080 Ti")[0] == "1080 Ti"
-    assert rates.known("Tesla V100-SXM2-32GB")[0] == "V100"
-    assert rates.known("NVIDIA H100 80GB HBM3")[0] == "H100"
-    assert rates.known("NVIDIA L40S") is None or rates.known("NVIDIA L40S")[0] == "L40"
-    assert rates.same_device(A100, "NVIDIA A100 80GB PCIe")
-    assert not rates.same_device(A100, "CPU (2 threads)")
-    assert rates.same_device("CPU (2 threads)", "CPU") and rates.cpu_threads("CPU (2 threads)") == 2
+    assert devices.card("NVIDIA GeForce GTX 1080 Ti").name == "1080 Ti"
+    assert devices.card("Tesla V100-SXM2-32GB").name == "V100"
+    assert devices.card("NVIDIA H100 80GB HBM3").name == "H100"
+    assert devices.card("NVIDIA L40S") is None or devices.card("NVIDIA L40S").name == "L40"
+    assert devices.same_device(A100, "NVIDIA A100 80GB PCIe")
+    assert not devices.same_device(A100, "CPU (2 threads)")
+    assert (
+        devices.same_device("CPU (2 threads)", "CPU")
+        and devices.cpu_threads("CPU (2 threads)") == 2
+    )
 
 
 def test_bfloat16_is_faster_where_the_device_has_it():
-    fast = rates.default_rate(A100, "bfloat16").flops
-    assert fast > 5 * rates.default_rate(A100, "float32").flops
-    assert rates.default_rate(A100, "auto").flops == fast
+    fast = speed.default_rate(A100, "bfloat16")
+    assert fast.flops[0] > 5 * speed.default_rate(A100, "float32").flops[0]
+    assert speed.default_rate(A100, "auto") == fast
     old = "NVIDIA GeForce RTX 2080 Ti"
-    assert rates.default_rate(old, "auto") == rates.default_rate(old, "float32")
+    assert speed.default_rate(old, "auto") == speed.default_rate(old, "float32")
 
 
 def finished(job, seconds, device=A100, ended=0.0):
@@ -314,8 +333,8 @@ def test_the_device_is_the_one_named_or_met(sizes, monkeypatch):
     latest = [finished(run("swap"), 9, "Tesla T4", 5.0), finished(run("swap"), 9, A100, 2.0)]
     assert CostModel(sizes, "NVIDIA L4", latest).device == "NVIDIA L4"
     assert CostModel(sizes, None, latest).device == "Tesla T4"
-    assert CostModel(sizes).device == rates.UNNAMED_GPU
-    monkeypatch.setattr(rates, "local_gpu", lambda: None)
+    assert CostModel(sizes).device == devices.UNNAMED_GPU
+    monkeypatch.setattr(devices, "local_gpu", lambda: None)
     assert CostModel(sizes, local=True).device == "CPU"
 
 
@@ -529,6 +548,6 @@ def test_a_processor_is_known_in_any_spelling(name, sizes):
 
 @pytest.mark.parametrize("name", ["banana", "NVIDIA A1000", "rtx 4060 laptop"])
 def test_an_unknown_device_is_said_to_be(name):
-    device, basis = rates.expected_device(name, [], local=False)
+    device, basis = devices.expected_device(name, [], local=False)
     assert device == name and "unknown, taken for an NVIDIA A100" in basis and "H100" in basis
-    assert rates.expected_device("nvidia h100", [], False) == ("nvidia h100", "budget.device")
+    assert devices.expected_device("nvidia h100", [], False) == ("nvidia h100", "budget.device")

@@ -23,7 +23,7 @@ from tiny_study import READING
 
 pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
 
-SETTINGS = dict(reading=asdict(READING), precision="float32")
+SETTINGS = dict(reading=asdict(READING), precision="float32", packed=False)
 MEASURING = dict(SETTINGS, clean_examples="equal", seed=3)
 OPTIONS = dict(two.OPTIONS, batch_tokens=64)
 FEW = {"recipe": {"epochs": 1}, "windows": "1-2"}

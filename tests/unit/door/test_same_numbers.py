@@ -22,7 +22,7 @@ from tiny_study import READING
 pytestmark = pytest.mark.usefixtures("one_thread", "determinism_restored")
 
 FIRST = 100  # of the rows' numbers in the tiny study; in a notebook, rows count from 0
-SETTINGS = dict(reading=asdict(READING), precision="float32")
+SETTINGS = dict(reading=asdict(READING), precision="float32", packed=False)
 MEASURING = dict(SETTINGS, clean_examples="equal", seed=3)
 OPTIONS = dict(two.OPTIONS, batch_tokens=64)  # other batches would round otherwise
 OF_WINDOWS = dict(clean_examples="equal", seed=3)
@@ -88,6 +88,7 @@ def test_retraining(tiny_files, tmp_path):
         reading=READING,
         recipe=RetrainingRecipe(**chosen),
         precision="float32",
+        packed=False,
         seed=2,
         heldout_seed=3,
         memory_mb=None,
@@ -110,9 +111,14 @@ def test_retraining(tiny_files, tmp_path):
 
 def test_one_retrained_window_has_no_layer_weights(tiny_files):
     arguments = (*two.models(tiny_files), two.tokenizer(tiny_files), *two.data(tiny_files))
+    every = memloc.retrain(*arguments, recipe={"epochs": 1}, **OPTIONS)
     for asked, window in (("2-3", [2, 3]), ([(2, 3)], [2, 3]), ("1-1", [1, 1])):
         result = memloc.retrain(*arguments, windows=asked, recipe={"epochs": 1}, **OPTIONS)
         assert result.windows[["start", "end"]].values.tolist() == [window]
+        # Among them the error normalised by that of all layers, which wasn't asked for.
+        theirs = every.windows.query(f"start == {window[0]} & end == {window[1]}")
+        same(result.windows, theirs.reset_index(drop=True))
+        assert list(result.examples) == ["index", f"{window[0]}-{window[1]}"]
         assert "1 window of 4 layers" in repr(result)
         with pytest.raises(memloc.MemlocError, match="need all 10 windows of 4 layers"):
             result.mcog  # noqa: B018

@@ -12,7 +12,7 @@ from memloc.store.tables import read_tsv
 from tiny_study import CLASSES, READING
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SETTINGS = {"reading": vars(READING), "precision": "float32"}
+SETTINGS = {"reading": vars(READING), "precision": "float32", "packed": False}
 
 
 def run(tiny_files, folder, model="memorised"):

@@ -97,20 +97,20 @@ def test_a_half_equals_a_plain_loop(tiny_files, tmp_path):
 
 def test_a_killed_half_ends_with_the_same_bits(tiny_files, tmp_path, monkeypatch):
     whole = train(tiny_files, tmp_path / "whole", number=2)
-    save, saved = HalfTuning._save, []
+    save, keep, trained = HalfTuning.save, HalfTuning._keep, []
 
-    def save_and_die(run, epoch):
-        save(run, epoch)
-        saved.append(epoch)
-        if epoch == 2 and len(saved) == 2:
+    def save_and_die(run):
+        save(run)
+        if len(trained) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(HalfTuning, "_save", save_and_die)
+    monkeypatch.setattr(HalfTuning, "save", save_and_die)
+    monkeypatch.setattr(HalfTuning, "_keep", lambda *run: trained.append(run[1]) or keep(*run))
     with pytest.raises(KeyboardInterrupt):
         train(tiny_files, tmp_path / "killed", number=2)
     assert not (tmp_path / "killed/2.parquet").exists()
     resumed = train(tiny_files, tmp_path / "killed", number=2)
-    assert saved == [1, 2, 3]
+    assert trained == [1, 2, 3]
     pd.testing.assert_frame_equal(resumed, whole, check_exact=True)
     names = ("whole", "killed")
     ours, theirs = ((tmp_path / name / "2.parquet").read_bytes() for name in names)

@@ -11,7 +11,7 @@ from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
 from memloc.localise.gradients.gradients import gradient_norms, noisy_and_clean
 from memloc.localise.patch import Patcher
-from memloc.localise.retrain.groups import BYTES_PER_TRAINED
+from memloc.localise.retrain.groups import BYTES_JOINED, BYTES_PER_TRAINED
 from memloc.localise.retrain.layer_copies import choose_way
 from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
@@ -158,10 +158,11 @@ def test_windows_own_adapters_alone():
     start = find_layers(at_start(model, 5))
     shared = SharedModel(model, False, 1)
     variants = WindowVariants(shared, start, all_windows(N_LAYERS))
-    assert all("lora_" in name for name in variants.parameters())
+    assert all("lora_" in name for weights in variants.weights for name in weights.names)
     layer = sum(p.numel() for n, p in start[0].named_parameters() if "lora_" in n)
     cost = measure_cost(shared, start, batch(model))
-    assert cost.of((2, 3)) == pytest.approx(2 * BYTES_PER_TRAINED * layer + 3 * cost.activation)
+    trained = 2 * BYTES_PER_TRAINED * layer + BYTES_JOINED * layer
+    assert cost.of((2, 3)) == pytest.approx(trained + 3 * cost.activation)
 
 
 def test_windows_over_a_bfloat16_base_start_from_fresh_adapters():

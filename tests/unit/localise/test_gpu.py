@@ -12,6 +12,7 @@ from memloc.localise.swap import Swapper
 from memloc.localise.sweep import window_errors
 from memloc.machine.device import pick_device
 from memloc.models.layers import freeze_embeddings
+from memloc.models.packable import pack
 from memloc.training.loop import Computing, FineTuning
 from swap_examples import examples, measured
 from tiny import FAMILIES, tiny_model
@@ -26,15 +27,17 @@ def device():
     return pick_device()
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_training_gives_the_same_bits_twice(tmp_path, device, family, precision):
-    ends = []
+def test_training_gives_the_same_bits_twice(tmp_path, device, family, precision, packed):
+    ends, computing = [], Computing(precision, 8, packed=packed)
     for name in ("one", "two"):
         model = tiny_model(family, seed=1).to(device)
         freeze_embeddings(model)
+        assert not packed or pack(model, trained=True)
         data = corpus(model.config.pad_token_id)
-        run = FineTuning(model, data, RECIPE, Computing(precision, 8), 1, tmp_path / name, {})
+        run = FineTuning(model, data, RECIPE, computing, 1, tmp_path / name, {})
         run.run()
         ends.append(weights(model))
     assert same(*ends)

@@ -66,7 +66,9 @@ def test_heads_equal_really_exchanged_weights(family, way):
 def test_heads_from_files_to_a_file(tiny_files, tmp_path):
     places = {"data": "perturbed.parquet", "theta_M2": "memorised", "theta_O": "frozen"}
     inputs = {key: str(tiny_files / file) for key, file in places.items()}
-    settings = dict(reading=asdict(READING), clean_examples="equal", precision="float32", seed=0)
+    settings = dict(
+        reading=asdict(READING), clean_examples="equal", precision="float32", packed=False, seed=0
+    )
     heads.run(inputs, {"table": str(tmp_path / "heads.tsv")}, settings, batch_tokens=64)
     table = read_tsv(tmp_path / "heads.tsv", COLUMNS["heads"])
     assert table.groupby("layer")["head"].apply(list).map(len).nunique() == 1

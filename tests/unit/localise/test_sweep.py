@@ -28,7 +28,9 @@ def test_windows_from_files_to_files(tiny_files, tmp_path, name):
     places = {"data": "perturbed.parquet", "theta_M2": "memorised", other: "frozen"}
     inputs = {key: str(tiny_files / file) for key, file in places.items()}
     outputs = {key: str(tmp_path / key) for key in ("table", "examples", "memorised")}
-    measured = dict(reading=asdict(READING), clean_examples="equal", precision="float32", seed=0)
+    measured = dict(
+        reading=asdict(READING), clean_examples="equal", precision="float32", packed=False, seed=0
+    )
     stage.run(inputs, outputs, measured | own, batch_tokens=64)
     table = read_tsv(outputs["table"], COLUMNS["windows"])
     assert list(zip(table["start"], table["end"], strict=True)) == all_windows(N_LAYERS)
@@ -44,7 +46,9 @@ def test_windows_from_files_to_files(tiny_files, tmp_path, name):
 def test_without_noise_errors_are_against_the_original_labels(tiny_files, tmp_path):
     places = {"data": "perturbed.parquet", "theta_O": "memorised", "other": "frozen"}
     inputs = {key: str(tiny_files / file) for key, file in places.items()}
-    settings = dict(reading=asdict(READING), clean_examples="all", precision="float32", seed=0)
+    settings = dict(
+        reading=asdict(READING), clean_examples="all", precision="float32", packed=False, seed=0
+    )
     no_noise.run(inputs, {"table": str(tmp_path / "table")}, settings, batch_tokens=64)
     table = read_tsv(tmp_path / "table", COLUMNS["windows"])
     # The same windows of the same models, judged by the perturbed labels.
@@ -56,3 +60,23 @@ def test_without_noise_errors_are_against_the_original_labels(tiny_files, tmp_pa
     assert table["noisy_error"].tolist() == pytest.approx((1 - other["to_original"]).tolist())
     assert table["clean_error"].equals(other["clean_error"])
     assert table["validation_error"].equals(other["validation_error"])
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_record_says_whether_tokens_were_packed(can, tiny_files, tmp_path, monkeypatch, caplog):
+    """Errors are the padded way's; what can't be packed stays padded, and its record says so."""
+    if not can:
+        monkeypatch.setattr("memloc.models.packable.can_pack", lambda *_: False)
+    places = {"data": "perturbed.parquet", "theta_M2": "memorised", "theta_O": "frozen"}
+    inputs = {key: str(tiny_files / file) for key, file in places.items()}
+    tables = []
+    for packed in (False, True):
+        outputs = {key: str(tmp_path / f"{packed}-{key}") for key in ("table", "examples")}
+        how = dict(reading=asdict(READING), precision="float32", packed=packed)
+        settings = dict(how, clean_examples="all", seed=0, component="layer")
+        swap.run(inputs, outputs, settings, batch_tokens=64)
+        tables.append(read_tsv(outputs["table"], COLUMNS["windows"]))
+        record = read_json(f"{outputs['table']}.provenance.json")
+        assert record["packed"] == (packed and can)
+    assert tables[0].equals(tables[1])
+    assert ("can't be packed" in caplog.text) != can

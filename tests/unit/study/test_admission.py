@@ -18,14 +18,16 @@ def study(**changes):
         "stages": ["generalisation"],
         "swapping": {"components": ["layer", "mlp"]},
         "retraining": {"train_head": False},
+        "training": {"lora": None},
         **changes,
     }
 
 
-def retrieved(tmp_path, *needed_by):
+def retrieved(tmp_path, *needed_by, linear=("attention.self.query", "output.dense")):
     (tmp_path / "mine").mkdir()
     exam = [{**FAULT, "needed_by": needed_by}]
-    (tmp_path / "mine/manifest.json").write_text(json.dumps({"exam": exam}))
+    facts = {"exam": exam, "linear_layers": linear}
+    (tmp_path / "mine/manifest.json").write_text(json.dumps(facts))
     return str(tmp_path / "{model}")
 
 
@@ -60,6 +62,19 @@ def test_what_it_does_not_ask_for_is_none_of_its_business(tmp_path, needed_by, c
     refuse_unfit(study(**changes), retrieved(tmp_path, needed_by))
 
 
+@pytest.mark.parametrize("targets", ["q_proj", "uery", ["query", "q_proj"]])
+def test_targets_that_name_no_linear_layer_are_refused(tmp_path, targets):
+    wanted = study(training={"lora": {"r": 2, "targets": targets}})
+    with pytest.raises(MemlocError, match=r"of mine is named '(q_proj|uery)'; .*'dense', 'query'"):
+        refuse_unfit(wanted, retrieved(tmp_path, "probing"))
+
+
+@pytest.mark.parametrize("targets", ["all-linear", "query", ["self.query", "output.dense"]])
+def test_targets_that_name_linear_layers_are_not(tmp_path, targets):
+    wanted = study(training={"lora": {"r": 2, "targets": targets}})
+    refuse_unfit(wanted, retrieved(tmp_path, "probing"))
+
+
 def test_asked_is_by_the_models_own_settings():
     config = study(model_sources={"mine": {"retraining": {"train_head": True}}, "other": {}})
     assert TRAIN_HEAD in asked_of(config, "mine") and TRAIN_HEAD not in asked_of(config, "other")
@@ -68,9 +83,9 @@ def test_asked_is_by_the_models_own_settings():
 def test_a_folder_without_a_model_is_told_while_the_study_is_planned(tmp_path):
     sources = {"mine": {"folder": str(tmp_path / "own")}, "other": {"folder": "never asked for"}}
     config = study(model_sources=sources)
-    for make in (lambda: None, (tmp_path / "own").mkdir):
+    for make, said in ((lambda: None, "is no folder"), ((tmp_path / "own").mkdir, "holds no conf")):
         make()
-        with pytest.raises(MemlocError, match=r"model_sources\.mine\.folder: .*own holds no conf"):
+        with pytest.raises(MemlocError, match=rf"model_sources\.mine\.folder: .*own {said}"):
             refuse_missing(config)
     (tmp_path / "own/config.json").write_text("{}")
     refuse_missing(config)

@@ -139,7 +139,7 @@ REFUSED = {
     "twice": ([{}, {}], ["named twice"]),
     "no theta_M2": ([{"theta_M2": None}], ["given.0 names no theta_M2"]),
     "theta_P": ([{"theta_P": "F"}], ["given.0.theta_P", "model_sources"]),
-    "no folder": ([{"theta_M2": "nowhere"}], ["theta_M2: nowhere holds no config.json"]),
+    "no folder": ([{"theta_M2": "nowhere"}], ["theta_M2: nowhere is no folder"]),
     "both": ([{"theta_F": "F", "train_missing": ["theta_F"]}], ["take it out"]),
     "never trained": ([{"train_missing": ["theta_M1"]}], ["train_missing"]),
     "no revision": ([{"theta_M2": {"hub": "a/b"}}], ["theta_M2", "revision"]),

@@ -9,6 +9,7 @@ from torch import nn
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
 from memloc.models.layers import find_layers, freeze_all_but_head, freeze_embeddings, head_names
+from memloc.models.packable import pack
 from memloc.models.predict import predict_logits
 from memloc.seeds import derive
 from memloc.training.loop import Computing, FineTuning, Recipe
@@ -204,3 +205,48 @@ def test_predictions_do_not_depend_on_padding(family):
     much = collate([*ids, [5] * 40], pad)
     with torch.no_grad():
         torch.testing.assert_close(model(**much).logits[:-1], alone, atol=2e-5, rtol=0)
+
+
+def packed_run(tmp_path, dropout, packed, **options):
+    model = tiny_model("bert", seed=1, dropout=dropout)
+    freeze_embeddings(model)
+    if packed:
+        assert pack(model, trained=True)
+    tuning = FineTuning(
+        model,
+        corpus(model.config.pad_token_id),
+        RECIPE,
+        Computing("float32", 8, packed=packed),
+        1,
+        tmp_path / "scratch",
+        {"data": "x"},
+    )
+    return model, tuning.run(**options)
+
+
+def test_packed_training_is_the_padded_one_where_nothing_is_dropped(tmp_path):
+    ways = [packed_run(tmp_path / str(packed), 0.0, packed) for packed in (False, True)]
+    (padded, expected), (packed, found) = ways
+    # Not their weights: Adam moves keys' biases, whose gradient is 0, by the sign of its rounding.
+    on = corpus(packed.config.pad_token_id).validation
+    logits = [predict_logits(model, on, 0, 8, "float32") for model in (packed, padded)]
+    torch.testing.assert_close(*logits, atol=1e-3, rtol=1e-3)
+    losses = [[row["train_loss"] for row in outcome.history] for outcome in (found, expected)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_a_killed_packed_run_ends_with_the_same_bits_and_a_padded_one_starts_anew(tmp_path):
+    def kill(epoch):
+        if epoch == 2:
+            raise Killed
+
+    whole, _ = packed_run(tmp_path / "whole", 0.1, True)
+    with pytest.raises(Killed):
+        packed_run(tmp_path / "killed", 0.1, True, after_epoch=kill)
+    resumed, _ = packed_run(tmp_path / "killed", 0.1, True)
+    assert same(weights(whole), weights(resumed))
+    with pytest.raises(Killed):
+        packed_run(tmp_path / "other", 0.1, True, after_epoch=kill)
+    epochs = []
+    packed_run(tmp_path / "other", 0.1, False, after_epoch=epochs.append)
+    assert epochs == [1, 2, 3, 4]

@@ -21,6 +21,11 @@ WEIGHED = (
     "summarise_control",
     "summarise_variance",
 )  # by all
+# What takes seconds to import, by script: all others read tables alone.
+WITH_MODELS = ("retrieve_model.py", "train.py", "train_half.py", "train_control.py", "take_in.py",
+               "localise.py", "retrain.py")  # fmt: skip
+WITH_TOKENIZERS = ("task_table.py",)
+WHERE_NEEDED = {"peft", "sklearn", "datasets", "cleanlab"}  # imported inside functions, if at all
 FILES = ("common", "inputs", "data", "training", "given", "control", "localisation",
          "generalisation", "summaries", "figures", "report")  # fmt: skip
 
@@ -60,8 +65,16 @@ def test_an_edit_of_any_module_that_a_rule_reaches_changes_its_fingerprint(name,
     assert len(reached(*modules, script=script)) > 2
 
 
+def heavy(script):
+    """Libraries that a script must not load before its job begins: each would cost all its jobs."""
+    without_models = set() if script in WITH_MODELS + WITH_TOKENIZERS else {"torch", "transformers"}
+    drawn = {"statsmodels"} if script == "figures.py" else set()
+    return WHERE_NEEDED | without_models | drawn
+
+
 def test_rules_reach_what_python_loads_for_them():
-    """Importing a script's modules for real loads none that its fingerprint lacks."""
+    """Importing a script's modules for real loads none that its fingerprint lacks, and no library
+    that the script has no use for."""
     by_script = {}
     for name, rule in rules().items():
         by_script.setdefault(rule["script"], set()).update(found_by_name(name))
@@ -75,6 +88,7 @@ def test_rules_reach_what_python_loads_for_them():
             [sys.executable, "-c", code], cwd=PACKAGE.parent, text=True, capture_output=True
         )
         assert said.returncode == 0, said.stderr
+        assert not heavy(script) & set(said.stdout.split()), script
         loaded = {m.partition(".")[2] for m in said.stdout.split() if m.startswith("memloc.")}
         files = {name for name in loaded if PACKAGE.joinpath(*name.split(".")).is_dir() is False}
         assert files <= {name for name, _ in reached(*modules, script=SCRIPTS / script)}, script

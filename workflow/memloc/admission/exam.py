@@ -23,10 +23,11 @@ from memloc.admission.training import check_gradients, check_heads, check_retrai
 from memloc.admission.windows import check_windows, disturbed
 from memloc.data.tokens import collate
 from memloc.errors import MemlocError
+from memloc.models.adapters import linear_layers
 from memloc.models.blocks import ATTENTION, MLP, components
 from memloc.models.layers import embedding_rows
 from memloc.models.longest import longest_input
-from memloc.study.admission import PASSED, REFUSED, TRAIN_HEAD, asked_of, refuse
+from memloc.study.admission import PASSED, REFUSED, TRAIN_HEAD, refuse_asked
 
 logger = logging.getLogger(__name__)
 Check = Callable[[], str]
@@ -128,5 +129,7 @@ def admit(
     """
     outcomes = [asdict(outcome) for outcome in examine(model, tokenizer)]
     if config is not None:
-        refuse(name, outcomes, asked_of(config, name))
+        refuse_asked(
+            config, name, {"exam": outcomes, "linear_layers": linear_layers(model).values()}
+        )
     return outcomes

@@ -137,7 +137,8 @@ def _compare(
         found = torch.autograd.grad(_loss(theirs), own, allow_unused=True)
         for parameter in own:
             parameter.requires_grad_(False)
-    truth = [gradient for gradient in found if gradient is not None]
+    pairs = zip(own, found, strict=True)
+    truth = [torch.zeros_like(p) if gradient is None else gradient for p, gradient in pairs]
     largest = max(gradient.abs().max().item() for gradient in truth)
     wrong = max(distance(g, t) for g, t in zip(gradients, truth, strict=True))
     apart = distance(ours, theirs.detach())

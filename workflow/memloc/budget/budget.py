@@ -8,13 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memloc.budget.devices import is_cpu
+from memloc.budget.knobs import knobs_line
 from memloc.budget.model import CostModel, Job
-from memloc.budget.rates import Factor, is_cpu
+from memloc.budget.rates import Factor
 from memloc.budget.schedule import Item, longest_chain, peak_bytes, schedules
 from memloc.budget.sizes import Sizes
 from memloc.budget.space import device_bytes
+from memloc.budget.speed import used_precision
 from memloc.budget.stages import STAGES, on_device, stage_of
-from memloc.budget.words import in_bytes
+from memloc.budget.words import in_bytes, number_of
 from memloc.budget.work import Facts
 from memloc.study.params import lora_of
 
@@ -101,11 +104,12 @@ def make_budget(jobs: Sequence[Job], model: CostModel, gpus: Iterable[int]) -> B
     """The budget of a plan, per stage and model, on each number of `gpus`."""
     items = [model.item(job) for job in jobs]
     chain = longest_chain(items)
-    spans = schedules(items, gpus)
+    # so many jobs share a GPU; a job that asks for several of them is none of memloc's
+    spans = schedules(items, [count * model.sharing for count in gpus])
     return Budget(
         rows=_rows(jobs, items, model),
         makespans=[
-            Makespan(count, found.makespan / HOUR, peak_bytes(items, found))
+            Makespan(count // model.sharing, found.makespan / HOUR, peak_bytes(items, found))
             for count, found in spans.items()
         ],
         chain=[jobs[i] for i in chain],
@@ -132,7 +136,7 @@ def _rows(jobs: Sequence[Job], items: Sequence[Item], model: CostModel) -> list[
                 name,
                 len(found),
                 sum(items[i].seconds for i in found) / HOUR,
-                sum(items[i].seconds * jobs[i].gpus for i in found) / HOUR,
+                sum(items[i].seconds * jobs[i].gpus for i in found) / model.sharing / HOUR,
                 sum(items[i].seconds * jobs[i].threads for i in found) / HOUR,
                 sum(items[i].kept + items[i].passing for i in found),
                 model.estimate(jobs[found[0]]).factor,
@@ -149,8 +153,9 @@ def _notes(jobs: Sequence[Job], model: CostModel) -> list[str]:
     sizes = {name: model.sizes.model(name) for name in names}
     measured = sum(on_device(m.stage) for m in model.measured)
     rates = f"{measured} finished device jobs" if measured else "default, nothing measured yet"
-    unlike = "" if is_cpu(model.device) else ", launches included"
-    notes = [f"device: {model.device} ({model.device_basis}); rates: {rates}{unlike}"]
+    notes = [f"device: {model.device} ({model.device_basis}); rates: {rates}{_setting(model)}"]
+    if saved := sum(model.saved_bytes(job) for job in jobs):
+        notes.append(f"partial state: {in_bytes(saved)} are written in all")
     rows = {name: size.rows_basis for (name, _), size in tasks.items()}
     tokens = {pair: size.tokens_basis for pair, size in tasks.items()}
     for title, bases in (("rows", rows), ("tokens", tokens)):
@@ -159,7 +164,17 @@ def _notes(jobs: Sequence[Job], model: CostModel) -> list[str]:
     notes += [_memory(name, model.sizes) for name in sorted(names) if _adapted(name, model)]
     if sizes:
         notes.append(f"model sizes: {_tally({n: s.basis for n, s in sizes.items()})}")
+    if line := knobs_line(jobs, model):
+        notes.append(line)
     return notes
+
+
+def _setting(model: CostModel) -> str:
+    """How a GPU is used: the precision it computes in, and how many jobs share it."""
+    if is_cpu(model.device):
+        return ""
+    shared = f", {number_of(model.sharing, 'job')} a GPU"
+    return f"; {used_precision(model.device, model.sizes.config['precision'])}{shared}"
 
 
 def _adapted(name: str, model: CostModel) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from memloc.budget.budget import HOUR
+from memloc.budget.devices import cpu_threads
 from memloc.budget.model import Finished, Job
-from memloc.budget.rates import cpu_threads
 from memloc.budget.stages import stage_of
 from memloc.store.files import read_record, reading
 from memloc.study.places import CHECKPOINTS, SUBJECTS
@@ -18,7 +18,7 @@ from memloc.study.places import CHECKPOINTS, SUBJECTS
 COLUMNS = ["stage", "model", "jobs", "finished", "predicted_hours", "actual_hours", "ratio"]
 READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
 
-KEPT = ("recipe", "reading")  # of a job's record
+KEPT = ("recipe", "reading", "precision", "jobs_per_gpu", "device_bytes")  # of a job's record
 DEEP = {"subject": SUBJECTS, "checkpoint": CHECKPOINTS}  # wildcards that hold slashes
 WILDCARD = re.compile(r"{(\w+)[^}]*}")
 

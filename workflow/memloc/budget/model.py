@@ -3,20 +3,24 @@
 Planning imports this module, and nothing here or below may import torch or pandas.
 """
 
+import copy
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memloc.budget.rates import Calibration, Factor, Measurement, default_rate, expected_device
+from memloc.budget.devices import expected_device, is_cpu
+from memloc.budget.rates import Calibration, Factor, Measurement
 from memloc.budget.schedule import Item
 from memloc.budget.sizes import Sizes
+from memloc.budget.speed import Rate, default_rate
 from memloc.budget.stages import CONTROL, STAGES, on_device, stage_of
 from memloc.budget.work import Facts, Work
 from memloc.errors import MemlocError
 
 REQUESTED = "requested runtime"
 MARGIN, LEAST_MINUTES = 1.5, 10  # of run times asked for
+DECIDING = ("task", "model", "pair", "windows")  # wildcards that a job's work hangs on
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,11 @@ class Job:
         return " ".join([self.rule, *named, *([subject] if subject else [])])
 
 
+def alike(job: Job) -> tuple[Any, ...]:
+    """What jobs have in common that cost the same."""
+    return (job.rule, job.threads, job.gpus, *map(job.wildcards.get, DECIDING))
+
+
 # A finished job, its device in words, its seconds, and when it ended.
 Finished = tuple[Job, str | None, float, float]
 
@@ -66,24 +75,30 @@ class CostModel:
         named_device: str | None = None,
         finished: Iterable[Finished] = (),
         local: bool = False,
+        sharing: int = 1,
     ):
-        """`finished`: job, its device, seconds and end; `local`: jobs run on this machine."""
+        """`finished`: job, its device, seconds and end; `local`: jobs run on this machine;
+        `sharing`: how many share a GPU."""
         self.sizes = sizes
         finished = list(finished)
         ends = [(device, end) for _, device, _, end in finished]
         self.device, self.device_basis = expected_device(named_device, ends, local)
+        self.sharing = 1 if is_cpu(self.device) else sharing
+        self._seconds: dict[tuple[Any, ...], float] = {}
+        self._works: dict[tuple[Any, ...], Work] = {}
         usable = self._usable_tasks(finished)
+        self.finished = [job for job, *_ in finished if self._can_place(job, usable)]
         self.measured = [
             Measurement(
                 stage,
                 job.wildcards.get("model"),
                 device,
                 seconds,
-                self.base_seconds(job, device or self.device),
+                self._recorded_seconds(job, device or self.device),
                 end,
             )
             for job, device, seconds, end in finished
-            if (stage := stage_of(job.rule)) and self._can_place(job, stage, usable)
+            if self._can_place(job, usable) and (stage := stage_of(job.rule))
         ]
         self.calibration = Calibration(self.measured, self.device, on_device)
 
@@ -94,10 +109,11 @@ class CostModel:
             names.add(self.sizes.config["control"]["auxiliary"])
         return {name for name in names if self.sizes.has_rows_of(name)}
 
-    def _can_place(self, job: Job, stage: str, usable: set[str]) -> bool:
+    def _can_place(self, job: Job, usable: set[str]) -> bool:
         """Whether the configuration still describes what a finished job worked on."""
         now = self.sizes.config["data"]["max_length"]
-        if job.record.get("reading", {}).get("max_length", now) != now:
+        stage = stage_of(job.rule)
+        if stage is None or job.record.get("reading", {}).get("max_length", now) != now:
             return False
         task, model = job.wildcards.get("task"), job.wildcards.get("model")
         tasks = {task} if task else set()
@@ -106,11 +122,37 @@ class CostModel:
         described = self.sizes.config["model_sources"]
         return tasks <= usable and (not model or model in described)
 
-    def base_seconds(self, job: Job, device: str | None = None) -> float:
-        """Seconds by the default rates of a device, nothing measured."""
-        precision = self.sizes.config["precision"]
-        rate = default_rate(device or self.device, precision, job.threads)
-        return self.work(job).duration(rate)
+    def base_seconds(self, job: Job) -> float:
+        """Seconds by the default rates of the device, nothing measured."""
+        key = alike(job)
+        if key not in self._seconds:
+            self._seconds[key] = self.work(job).duration(self.rate(job.threads))
+        return self._seconds[key]
+
+    def rate(self, threads: int = 1) -> Rate:
+        """What the device does by default for one of the jobs that share it."""
+        return default_rate(self.device, self.sizes.config["precision"], threads, self.sharing)
+
+    def _recorded_seconds(self, job: Job, device: str) -> float:
+        """The same of a finished job, on its own device and as its record says it computed."""
+        precision = job.record.get("precision", self.sizes.config["precision"])
+        sharing = job.record.get("jobs_per_gpu", 1)
+        return self.work(job).duration(default_rate(device, precision, job.threads, sharing))
+
+    def under(self, sharing: int, **settings: Any) -> "CostModel":
+        """The model of another number of jobs a GPU, and of settings that change speed alone."""
+        other = copy.copy(self)
+        other.sizes = self.sizes.changed(**settings)
+        other.sharing, other._seconds = sharing, {}
+        return other
+
+    def gpu_seconds(self, job: Job) -> float:
+        """Seconds of a GPU that a job takes, of those it shares its own part."""
+        return self.estimate(job).seconds * job.gpus / self.sharing
+
+    def saved_bytes(self, job: Job) -> float:
+        """Bytes of partial state that a job writes."""
+        return self.work(job).saved(self.rate(job.threads)) if stage_of(job.rule) else 0.0
 
     def work(self, job: Job) -> Work:
         """The work of a job; MemlocError for a rule without an entry in STAGES."""
@@ -120,8 +162,12 @@ class CostModel:
                 f"rule {job.rule}: the cost model has no entry for it. Add one to STAGES in "
                 "workflow/memloc/budget/stages.py."
             )
-        recipe = job.record.get("recipe") or {}
-        return STAGES[stage].work(Facts(job.wildcards, self.sizes, recipe))
+        if recipe := job.record.get("recipe"):
+            return STAGES[stage].work(Facts(job.wildcards, self.sizes, recipe))
+        key = (self.sizes.config.get("packed"), *alike(job))  # shared with models of `under`
+        if key not in self._works:
+            self._works[key] = STAGES[stage].work(Facts(job.wildcards, self.sizes))
+        return self._works[key]
 
     def estimate(self, job: Job) -> Estimate:
         """Expected seconds of a job; a rule without an entry takes the time it asks for."""

@@ -3,6 +3,7 @@
 Snakemake imports this module while it plans: no torch, no pandas.
 """
 
+import copy
 import csv
 import math
 from collections.abc import Callable, Mapping
@@ -115,6 +116,13 @@ class Sizes:
         self.results, self.resources = Path(results), Path(resources)
         self._models: dict[str, ModelSize] = {}
         self._tasks: dict[tuple[str, str | None], TaskSize] = {}
+        self._settings: dict[str | None, Mapping[str, Any]] = {}
+
+    def changed(self, **settings: Any) -> "Sizes":
+        """The same sizes under a configuration in which some settings differ that change none."""
+        other = copy.copy(self)
+        other.config, other._settings = {**self.config, **settings}, {}
+        return other
 
     def model(self, name: str) -> ModelSize:
         """Size of a model: its retrieved manifest, its folder, the paper's, or BERT's."""
@@ -154,7 +162,10 @@ class Sizes:
 
     def settings(self, model: str | None) -> Mapping[str, Any]:
         """The configuration as it holds for a model."""
-        return self.config if model is None else model_settings(dict(self.config), model)
+        if model not in self._settings:
+            own = self.config if model is None else model_settings(dict(self.config), model)
+            self._settings[model] = own
+        return self._settings[model]
 
     # --- tasks ---------------------------------------------------------------------------
 

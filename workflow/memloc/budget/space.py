@@ -9,15 +9,19 @@ from memloc.budget.adapters import base_bytes, trained_parameters
 from memloc.budget.work import (
     MIXTURES,
     SMALL,
+    TRAINED_BYTES,
     Facts,
     checkpoint,
     trained_checkpoint,
+    trained_stack,
     window_layers,
 )
 from memloc.study.params import lora_of
 from memloc.windows import parse_windows
 
 HOST_MB = 3000  # of a process with torch and a device's libraries
+CONTEXT = 0.6e9  # bytes of a GPU that such a process takes for itself, before any tensor
+KEPT = 40  # numbers of the layer's width that a token leaves in each layer for the backward pass
 # Windows trained side by side: parameters that fit a GPU of 80 GB at 16 bytes each.
 LARGEST_GROUP = 4.2e9
 CHECKPOINTS = ("final", "memorised")
@@ -28,11 +32,6 @@ def model_bytes(facts: Facts, name: str) -> float:
     if name in CHECKPOINTS:
         return trained_checkpoint(facts)
     return checkpoint(facts) if name == facts.wildcards["model"] else SMALL
-
-
-def trained_stack(facts: Facts) -> float:
-    """Parameters of all layers that fine-tuning trains."""
-    return facts.model.layers * trained_parameters(facts.model, facts.settings)
 
 
 def taken_bytes(facts: Facts, name: str) -> float:
@@ -80,9 +79,8 @@ def training_memory(facts: Facts) -> float:
     model = facts.model
     length = facts.task.padded(facts.settings["training"]["batch_size"])
     state = base_bytes(model, facts.settings) + 12 * trained_stack(facts)
-    # some 40 numbers of the layer's width per token are kept for the backward pass
     rows = facts.settings["training"]["batch_size"]
-    kept = 4 * 40 * rows * length * model.width * model.layers
+    kept = 4 * KEPT * rows * length * model.width * model.layers
     return HOST_MB + 1.3 * (state + kept) / 1e6
 
 
@@ -130,10 +128,28 @@ def whole_models(count: int) -> Callable[[Facts], float]:
     return lambda facts: HOST_MB + 1.3 * count * checkpoint(facts) / 1e6 + 1000
 
 
+def training_device(facts: Facts) -> float:
+    """Bytes of the device's memory that fine-tuning takes: with its longest batch."""
+    settings, model = facts.settings["training"], facts.model
+    state = base_bytes(model, facts.settings) + 12 * trained_stack(facts)
+    tokens = settings["batch_size"] * facts.task.longest
+    return CONTEXT + 1.2 * (state + 4 * KEPT * tokens * model.width * model.layers)
+
+
+def sweep_device(facts: Facts) -> float:
+    """Bytes of the device's memory that a sweep takes: three models, and a batch of all windows.
+
+    A layer makes some six numbers of its width for each state that passes it.
+    """
+    model, windows = facts.model, facts.model.layers * (facts.model.layers + 1) / 2
+    states = 4 * 6 * facts.settings["swapping"]["batch_tokens"] * model.width * windows
+    return CONTEXT + 1.2 * (3 * checkpoint(facts) + states)
+
+
 def device_bytes(facts: Facts) -> dict[str, float]:
     """What retraining all windows side by side takes of a device's memory: the base, and 16 bytes
     for each parameter that windows own. Activations come on top; windows that don't fit at once
     train in groups."""
     opened = window_layers(parse_windows("all", facts.model.layers), facts.model.layers)[1]
     own = opened * trained_parameters(facts.model, facts.settings)
-    return {"base": base_bytes(facts.model, facts.settings), "windows": 16 * own}
+    return {"base": base_bytes(facts.model, facts.settings), "windows": TRAINED_BYTES * own}

@@ -17,7 +17,9 @@ from memloc.budget.space import (
     model_bytes,
     models_memory,
     state_bytes,
+    sweep_device,
     taken_bytes,
+    training_device,
     training_memory,
     training_state,
     whole_models,
@@ -60,21 +62,29 @@ class Stage:
     """What a rule's jobs cost.
 
     work: of one job; bytes_of: bytes of an output by its file name; scratch: bytes held while
-    it runs; megabytes: of host memory; account: its entry in the paper's own account.
+    it runs; megabytes: of host memory; device_bytes: of the device's memory, 0 where it makes do
+    with what there is; account: its entry in the paper's own account.
     """
 
     work: Callable[[Facts], Work]
     bytes_of: Callable[[Facts, str], float] = lambda facts, name: SMALL
     scratch: Callable[[Facts], float] = lambda facts: 0.0
     megabytes: Callable[[Facts], float] = lambda facts: 1000.0
+    device_bytes: Callable[[Facts], float] = lambda facts: 0.0
     on_device: bool = False
     account: str | None = None
 
 
-TRAINED: dict[str, Any] = dict(bytes_of=model_bytes, megabytes=training_memory, on_device=True)
+TRAINED: dict[str, Any] = dict(
+    bytes_of=model_bytes,
+    megabytes=training_memory,
+    device_bytes=training_device,
+    on_device=True,
+)
+SWEPT: dict[str, Any] = dict(megabytes=models_memory(3), device_bytes=sweep_device, on_device=True)
 RUN: dict[str, Any] = {**TRAINED, "account": MAIN}
 CONTROL_RUN: dict[str, Any] = {**TRAINED, "account": CONTROL}
-SWEEP = Stage(swapping, example_bytes, megabytes=models_memory(3), on_device=True)
+SWEEP = Stage(swapping, example_bytes, **SWEPT)
 STAGES: dict[str, Stage] = {
     "retrieve_task": Stage(constant(20), bytes_of=data_bytes, megabytes=lambda facts: 2000),
     "perturb_task": Stage(constant(SCRIPT + 1), bytes_of=data_bytes),
@@ -99,21 +109,22 @@ STAGES: dict[str, Stage] = {
         bytes_of=half_bytes,
         scratch=half_state,
         megabytes=training_memory,
+        device_bytes=training_device,
         on_device=True,
     ),
     "find_noise": Stage(constant(SCRIPT + 1), bytes_of=half_bytes),
     "gather_halves": Stage(constant(SCRIPT + 1), bytes_of=half_bytes),
-    "label_losses": Stage(losses, bytes_of=half_bytes, megabytes=models_memory(1), on_device=True),
+    "label_losses": Stage(losses, half_bytes, **{**SWEPT, "megabytes": models_memory(1)}),
     "detect_noise": Stage(constant(SCRIPT + 5)),
     "summarise_detection": Stage(constant(SCRIPT + 5)),
     "summarise_generalisation": Stage(constant(SCRIPT + 1)),
     "swap": SWEEP,
     "swap_component": SWEEP,
-    "swap_heads": Stage(head_swapping, megabytes=models_memory(3), on_device=True),
-    "swap_no_noise": Stage(swapping, megabytes=models_memory(3), on_device=True),
+    "swap_heads": Stage(head_swapping, **SWEPT),
+    "swap_no_noise": Stage(swapping, **SWEPT),
     "rewind_pretrained": SWEEP,
     "rewind_memorised": SWEEP,
-    "patch": Stage(patching, example_bytes, megabytes=models_memory(3), on_device=True),
+    "patch": Stage(patching, example_bytes, **SWEPT),
     "weight_change": Stage(weight_change, megabytes=models_memory(3)),
     "retrain": Stage(
         retraining,
@@ -124,11 +135,9 @@ STAGES: dict[str, Stage] = {
         account=RETRAINING,
     ),
     "gather_retrained": Stage(constant(SCRIPT), example_bytes),
-    "gradients": Stage(gradients, megabytes=models_memory(5), on_device=True),
+    "gradients": Stage(gradients, **{**SWEPT, "megabytes": models_memory(5)}),
     "probe": Stage(probing, scratch=state_bytes, megabytes=models_memory(3), on_device=True),
-    "centroids": Stage(
-        centroids, scratch=mixture_bytes, megabytes=models_memory(3), on_device=True
-    ),
+    "centroids": Stage(centroids, scratch=mixture_bytes, **SWEPT),
     "summarise": Stage(constant(SCRIPT + 1)),
     "locate_examples": Stage(constant(SCRIPT)),
     "summarise_examples": Stage(summarised_examples, bytes_of=all_examples),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memloc.budget.budget import Budget, Row
-from memloc.budget.rates import is_cpu
+from memloc.budget.devices import is_cpu
 from memloc.budget.stages import STAGES
 from memloc.budget.words import align, in_bytes, in_hours, lasting, number_of
 from memloc.study.published import COSTS

@@ -1,4 +1,4 @@
-"""What a job has to compute: operations, calls of a layer, and seconds that hang on no device.
+"""What a job has to compute: steps on a device, and seconds that hang on none.
 
 A token costs a layer 2 x its parameters for the dense parts and 4 x length x width for attention; a
 backward pass costs two forward ones. Planning imports this: no torch, no pandas.
@@ -6,12 +6,21 @@ backward pass costs two forward ones. Planning imports this: no torch, no pandas
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memloc.budget.adapters import backward, trained_parameters
-from memloc.budget.rates import Rate
 from memloc.budget.sizes import ModelSize, Sizes, TaskSize
+from memloc.budget.speed import (
+    COUNTED_LAYERS,
+    FORWARD,
+    PROBE,
+    SAVING,
+    STEP,
+    WINDOWS,
+    Rate,
+    Steps,
+)
 from memloc.study.control import pair_of
 from memloc.study.params import lora_of
 from memloc.windows import Window, all_windows, parse_windows
@@ -20,30 +29,55 @@ START = 4.0  # seconds to import torch and to load a model; a cold network disk 
 SCRIPT = 1.5  # seconds to start a script that needs neither
 SMALL = 20e3  # bytes of a table
 RECIPES = ("training", "retraining", "generalisation", "probing")  # sections of the configuration
-# Probes: shares of the rows they train on, label kinds, and calls of a layer that a step is worth.
-PROBE_ROWS, PROBE_KINDS, PROBE_CALLS = 0.7, 3, 3
+PROBE_ROWS, PROBE_KINDS = 0.7, 3  # of probes: shares of the rows they train on, label kinds
+TRAINED_BYTES = 16  # of a parameter that is trained: float32 weight, gradient and two moments
 MIXTURES = 3  # centroid analysis: theta_M2, and with theta_O's bottom and top half
 
 
 @dataclass(frozen=True)
-class Work:
-    """flops: floating-point operations; calls: of a layer, forward or backward; seconds: rest."""
+class Saves:
+    """Partial state of so many bytes, saved after an epoch once `seconds` have passed."""
 
-    flops: float = 0.0
-    calls: float = 0.0
+    size: float
+    epochs: int
+    seconds: float
+
+    def count(self, lasting: float) -> int:
+        """How often it is saved while all epochs take `lasting` seconds; the last one isn't."""
+        if not self.epochs or not lasting:
+            return 0
+        epochs_between = max(1, math.ceil(self.seconds * self.epochs / lasting))
+        return (self.epochs - 1) // epochs_between
+
+
+@dataclass(frozen=True)
+class Work:
+    """Steps on a device, seconds that hang on no device, and what is saved meanwhile."""
+
+    steps: tuple[Steps, ...] = ()
     seconds: float = 0.0
+    saves: Saves = Saves(0.0, 0, 0.0)
 
     def __add__(self, other: "Work") -> "Work":
-        return Work(
-            self.flops + other.flops, self.calls + other.calls, self.seconds + other.seconds
-        )
+        return replace(self, steps=self.steps + other.steps, seconds=self.seconds + other.seconds)
 
     def __mul__(self, times: float) -> "Work":
-        return Work(self.flops * times, self.calls * times, self.seconds * times)
+        steps = (replace(s, count=s.count * times, flops=s.flops * times) for s in self.steps)
+        return replace(self, steps=tuple(steps), seconds=self.seconds * times)
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of all steps."""
+        return sum(steps.flops for steps in self.steps)
 
     def duration(self, rate: Rate) -> float:
         """Seconds on a device."""
-        return self.flops / rate.flops + self.calls * rate.call + self.seconds
+        computing = sum(map(rate.seconds, self.steps))
+        return computing + self.saves.count(computing) * self.saves.size / SAVING + self.seconds
+
+    def saved(self, rate: Rate) -> float:
+        """Bytes of partial state that are written on a device."""
+        return self.saves.count(sum(map(rate.seconds, self.steps))) * self.saves.size
 
 
 @dataclass(frozen=True)
@@ -91,16 +125,50 @@ def token_flops(model: ModelSize, length: float) -> float:
     return 2 * model.layer_parameters + 4 * length * model.width
 
 
-def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = False) -> Work:
-    """`rows` inputs through `layers` layers, forward; `mixed` batches are padded, sorted not."""
+def row_flops(facts: Facts, length: float) -> float:
+    """Operations of one layer for an input padded to `length` tokens; forward only.
+
+    Where tokens are packed, linear layers see the real ones alone; attention sees all.
+    """
+    whole = length * token_flops(facts.model, length)
+    if not facts.settings["packed"]:
+        return whole
+    return whole - max(0.0, length - facts.task.mean) * token_flops(facts.model, 0)
+
+
+def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = False) -> Steps:
+    """`rows` inputs through `layers` layers, forward; `mixed` batches are padded, sorted hardly."""
     length = facts.task.padded(batch) if mixed else facts.task.mean
-    flops = rows * length * layers * token_flops(facts.model, length)
-    return Work(flops, math.ceil(rows / batch) * layers)
+    flops = rows * layers * row_flops(facts, length)
+    return Steps(FORWARD, math.ceil(rows / batch), layers, flops)
+
+
+def training_steps(facts: Facts, rows: float, batch: int, passed: float, trained: float) -> Work:
+    """Steps of an epoch on mixed batches; passed: layers, of which a whole step has three a layer.
+
+    trained: parameters that the optimiser moves.
+    """
+    found = passes(facts, rows, batch, passed, mixed=True)
+    kind, layers = (STEP, passed / 3) if trained else (FORWARD, facts.model.layers)
+    if lora_of(facts.settings):  # its backward pass costs less, and launches as much
+        layers = facts.model.layers
+    return Work((replace(found, kind=kind, layers=layers, trained=trained),))
+
+
+def trained_stack(facts: Facts) -> float:
+    """Parameters of all layers that fine-tuning trains."""
+    return facts.model.layers * trained_parameters(facts.model, facts.settings)
+
+
+def saving(facts: Facts, parameters: float, epochs: int) -> Saves:
+    """Weights and two moments of what is trained, saved as the settings say."""
+    return Saves(12 * parameters, epochs, 60 * facts.settings["save_minutes"])
 
 
 def prediction(facts: Facts, rows: float) -> Work:
     """`rows` inputs through the whole model in large batches sorted by length."""
-    return passes(facts, rows, facts.settings["evaluation_batch_size"], facts.model.layers)
+    batch = facts.settings["evaluation_batch_size"]
+    return Work((passes(facts, rows, batch, facts.model.layers),))
 
 
 def sweep_batch(facts: Facts, section: str) -> int:
@@ -129,9 +197,12 @@ def training(facts: Facts, backward: float | None = None) -> Work:
     """Fine-tuning with an evaluation on training and validation rows after every epoch."""
     backward = facts.backward if backward is None else backward
     recipe, task = facts.settings["training"], facts.task
-    step = passes(facts, task.train, recipe["batch_size"], facts.model.layers, mixed=True)
-    epoch = step * (1 + backward) + prediction(facts, task.train + task.validation)
-    return epoch * recipe["epochs"] + Work(seconds=START)
+    passed = (1 + backward) * facts.model.layers
+    trained = trained_stack(facts) if backward else 0.0
+    epoch = training_steps(facts, task.train, recipe["batch_size"], passed, trained)
+    epoch += prediction(facts, task.train + task.validation)
+    saves = saving(facts, trained, recipe["epochs"])
+    return replace(epoch * recipe["epochs"], seconds=START, saves=saves)
 
 
 def control_training(facts: Facts) -> Work:
@@ -140,14 +211,17 @@ def control_training(facts: Facts) -> Work:
     recipe = {**facts.settings["training"], **control["training"]}
     other = Facts({**facts.wildcards, "task": control["auxiliary"]}, facts.sizes)
     layers, pair = facts.model.layers, facts.wildcards.get("pair")
+    whole = trained_stack(facts)
     # gradients pass through all layers from the pair upwards, and its weights have some too
     backward = layers - pair_of(pair)[0] + 1 + 2 * (facts.backward - 1) if pair else 0
+    own = (facts, layers + backward, 2 * whole / layers if pair else 0.0)
     epoch = Work()
-    for part, passed in ((facts, layers + backward), (other, (1 + facts.backward) * layers)):
-        epoch += passes(part, part.task.train, recipe["batch_size"], passed, mixed=True)
+    for part, passed, trained in (own, (other, (1 + facts.backward) * layers, whole)):
+        epoch += training_steps(part, part.task.train, recipe["batch_size"], passed, trained)
     epoch += prediction(facts, facts.task.train + facts.task.validation)
     epoch += prediction(other, other.task.validation)
-    return epoch * recipe["epochs"] + Work(seconds=2 * START)
+    saves = saving(facts, whole, recipe["epochs"])
+    return replace(epoch * recipe["epochs"], seconds=2 * START, saves=saves)
 
 
 def head_training(facts: Facts) -> Work:
@@ -158,12 +232,10 @@ def head_training(facts: Facts) -> Work:
 def half_training(facts: Facts) -> Work:
     """Fine-tuning on half of the training rows, then one prediction of all of them."""
     recipe, task = facts.settings["generalisation"], facts.task
-    step = passes(facts, task.train / 2, recipe["batch_size"], facts.model.layers, mixed=True)
-    return (
-        step * (1 + facts.backward) * recipe["epochs"]
-        + prediction(facts, task.train)
-        + Work(seconds=START)
-    )
+    passed, trained = (1 + facts.backward) * facts.model.layers, trained_stack(facts)
+    epoch = training_steps(facts, task.train / 2, recipe["batch_size"], passed, trained)
+    found = epoch * recipe["epochs"] + prediction(facts, task.train)
+    return replace(found, seconds=START, saves=saving(facts, trained, recipe["epochs"]))
 
 
 def losses(facts: Facts) -> Work:
@@ -179,7 +251,7 @@ def swapping(facts: Facts) -> Work:
     layers = facts.model.layers
     sweep = passes(facts, rows, sweep_batch(facts, "swapping"), swapped_layers(layers))
     # states of a kind share a call: three a layer
-    return Work(sweep.flops, sweep.calls * 3 * layers / swapped_layers(layers), 2 * START)
+    return Work((replace(sweep, layers=3 * layers),), 2 * START)
 
 
 def head_swapping(facts: Facts) -> Work:
@@ -188,8 +260,8 @@ def head_swapping(facts: Facts) -> Work:
     layers, whole = facts.model.layers, swapping(facts)
     heads = max(1, facts.model.width // 64)
     passed = layers + heads * layers * (layers + 1) // 2
-    calls = whole.calls / (3 * layers) * (layers + layers * (layers + 1) // 2)
-    return Work(whole.flops * passed / swapped_layers(layers), calls, whole.seconds)
+    sweep = _passing(whole, passed, layers)
+    return Work((replace(sweep, layers=layers + layers * (layers + 1) // 2),), whole.seconds)
 
 
 def patching(facts: Facts) -> Work:
@@ -197,8 +269,13 @@ def patching(facts: Facts) -> Work:
     layers = facts.model.layers
     passed = 2 * layers + window_layers(all_windows(layers), layers)[2]
     whole = swapping(facts)
-    share = passed / swapped_layers(layers)
-    return Work(whole.flops * share, whole.calls, whole.seconds)
+    return Work((_passing(whole, passed, layers),), whole.seconds)
+
+
+def _passing(sweep: Work, passed: float, layers: int) -> Steps:
+    """The steps of a sweep over all swapped windows, with other passes of a layer in each."""
+    (steps,) = sweep.steps
+    return replace(steps, flops=steps.flops * passed / swapped_layers(layers))
 
 
 def retraining(facts: Facts) -> Work:
@@ -208,18 +285,24 @@ def retraining(facts: Facts) -> Work:
     prefix, opened, closed = window_layers(windows, model.layers)
     rows = max(1, task.train - 2 * task.noisy)
     layers = prefix + (1 + facts.backward) * opened + 2 * closed
-    epoch = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
-    calls = epoch.calls * 6 * model.layers / layers  # windows share their calls
-    measured = prediction(facts, 2 * task.noisy + task.validation)
-    end = measured * ((prefix + opened + closed) / model.layers)
-    return Work(epoch.flops, calls) * recipe["epochs"] + end + Work(seconds=2 * START)
+    found = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
+    trained = opened * trained_parameters(model, facts.settings)
+    # windows share their launches, and what doesn't fit at once comes in groups
+    epoch = replace(
+        found, kind=WINDOWS, layers=model.layers, trained=trained, held=TRAINED_BYTES * trained
+    )
+    (end,) = prediction(facts, 2 * task.noisy + task.validation).steps
+    end = replace(end, flops=end.flops * (prefix + opened + closed) / model.layers)
+    saves = saving(facts, trained, recipe["epochs"])
+    return replace(Work((epoch,)) * recipe["epochs"] + Work((end,), 2 * START), saves=saves)
 
 
 def gradients(facts: Facts) -> Work:
     """Noisy and as many clean examples, forward and backward, through theta_M1 and theta_F."""
     batch = sweep_batch(facts, "gradients")
-    passed = (1 + facts.backward) * 2 * facts.model.layers
-    return passes(facts, 2 * facts.task.noisy, batch, passed) + Work(seconds=2 * START)
+    layers = 2 * facts.model.layers
+    steps = passes(facts, 2 * facts.task.noisy, batch, (1 + facts.backward) * layers)
+    return Work((replace(steps, kind=STEP, layers=layers),), 2 * START)
 
 
 def probing(facts: Facts) -> Work:
@@ -230,8 +313,8 @@ def probing(facts: Facts) -> Work:
     rows, hidden = PROBE_ROWS * task.train * recipe["epochs"], recipe["hidden"]
     inner = hidden * hidden * (recipe["hidden_layers"] - 1)
     flops = 6 * rows * probes * (model.width * hidden + inner)
-    training_probes = Work(flops, PROBE_CALLS * rows / recipe["batch_size"])
-    return prediction(facts, 2 * task.train) + training_probes + Work(seconds=2 * START)
+    training_probes = Steps(PROBE, rows / recipe["batch_size"], COUNTED_LAYERS, flops)
+    return prediction(facts, 2 * task.train) + Work((training_probes,), 2 * START)
 
 
 def centroids(facts: Facts) -> Work:
@@ -240,10 +323,8 @@ def centroids(facts: Facts) -> Work:
     task, layers = facts.task, facts.model.layers
     batch = sweep_batch(facts, "centroids")
     pairs = task.classes * (task.classes - 1)
-    places = Work(
-        seconds=MIXTURES * layers * (pairs * 1e-3 + task.train * facts.model.width * 2e-8)
-    )
-    return passes(facts, task.train, batch, 2.5 * layers) + places + Work(seconds=2 * START)
+    places = MIXTURES * layers * (pairs * 1e-3 + task.train * facts.model.width * 2e-8)
+    return Work((passes(facts, task.train, batch, 2.5 * layers),), places + 2 * START)
 
 
 def checkpoint(facts: Facts) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.store.records import FOLDER, files_of, read, record_of
+from memloc.study.noted import NAME
 
 CHECKPOINTS = {
     "all": lambda name: True,
@@ -127,11 +128,17 @@ def _resources(folder: Path, config: Mapping[str, Any]) -> Iterator[Path]:
             yield path
 
 
+def is_study(folder: Path) -> bool:
+    """Whether a folder is the results_dir of a study."""
+    return (folder / FOLDER / NAME).exists()
+
+
 def results_in(folder: Path) -> tuple[list[Path], list[Path]]:
     """All recorded results of a folder, whether they are there or not, and files of none.
 
-    Hidden files aren't looked at: drafts, partial state, the system's. Raises MemlocError for a
-    link: what it leads to may be anything, and elsewhere nothing.
+    Hidden files aren't looked at: drafts, partial state, the system's; nor another study's results,
+    which have their folder in this one. Raises MemlocError for a link: what it leads to may be
+    anything, and elsewhere nothing.
     """
     recorded: set[Path] = set()
     strays = []
@@ -139,7 +146,9 @@ def results_in(folder: Path) -> tuple[list[Path], list[Path]]:
         place = Path(base)
         records = sorted((place / FOLDER).glob("*.json"))
         recorded |= {place / record.name.removesuffix(".json") for record in records}
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        inner[:] = sorted(
+            name for name in inner if not (name.startswith(".") or is_study(place / name))
+        )
         for name in sorted([*inner, *names]):
             if (place / name).is_symlink():
                 raise MemlocError(

@@ -34,7 +34,7 @@ def _tasks(config: Mapping[str, Any], texts: bool) -> Iterator[Path]:
     """Task files that memloc doesn't ship, and the data that they name."""
     folders = [Path(folder) for folder in config.get("task_folders", [])]
     for folder in folders:
-        yield from folder.glob("*.yaml")
+        yield from (file for file in folder.glob("*.yaml") if file.stem in config["tasks"])
     known = TaskFiles([*folders, SHIPPED], config.get("tasks_dir"))
     for name in config["tasks"] if texts and folders else ():
         try:

@@ -70,6 +70,8 @@ class Ladder:
             attempt = self._attempt(recipe)
             if attempt.accuracy > self.enough:
                 return attempt
+            if recipe is not self.recipes[-1]:
+                attempt.run.save()
             logger.info(
                 "training accuracy %.4f at learning rate %g is not above %g",
                 attempt.accuracy,
@@ -133,14 +135,16 @@ def train_control(
         second = load_pretrained(
             pretrained, auxiliary_reading.class_names, derive(seed, "auxiliary"), lora
         )
+        on_device(model, record.device)
+        packed = second.memloc_packed = record.pack(model, computing.packed, trained=True)
         run = TwoTasks(
-            on_device(model, record.device),
+            model,
             on_device(attach_head(model, second), record.device),
             setting.pair,
             Auxiliary(other, setting.auxiliary_learning_rate),
             corpus,
             chosen,
-            computing,
+            replace(computing, packed=packed),
             seed,
             places.scratch / f"rate-{chosen.learning_rate:g}",
             identity,

@@ -320,15 +320,22 @@ def batches_by_tokens(ids: Sequence[Sequence[int]], tokens: int) -> list[list[in
     return batches
 
 
-def collate(
-    ids: Sequence[Sequence[int]], pad_id: int, device: torch.device | str = "cpu"
-) -> dict[str, Any]:
+class Batch(dict[str, Any]):
+    """A padded batch as a model takes it, which knows its rows' lengths without asking a GPU."""
+
+    def __init__(self, inputs: dict[str, Any], lengths: list[int]):
+        super().__init__(inputs)
+        self.lengths = lengths
+
+
+def collate(ids: Sequence[Sequence[int]], pad_id: int, device: torch.device | str = "cpu") -> Batch:
     """input_ids and attention_mask, both (rows, longest row), padded on the right."""
     longest = max(len(row) for row in ids)
     padded = torch.tensor([list(row) + [pad_id] * (longest - len(row)) for row in ids])
-    lengths = torch.tensor([len(row) for row in ids])
-    mask = (torch.arange(longest) < lengths[:, None]).long()
-    return {"input_ids": padded.to(device), "attention_mask": mask.to(device)}
+    lengths = [len(row) for row in ids]
+    mask = (torch.arange(longest) < torch.tensor(lengths)[:, None]).long()
+    inputs = {"input_ids": padded.to(device), "attention_mask": mask.to(device)}
+    return Batch(inputs, lengths)
 
 
 def padded_batches(

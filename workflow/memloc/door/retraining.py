@@ -16,7 +16,7 @@ from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
 from memloc.models.layers import find_layers
 from memloc.study.admission import TRAIN_HEAD
-from memloc.windows import Window, all_windows, parse_windows
+from memloc.windows import Window, all_windows, parse_windows, window_name
 
 
 def retrain(
@@ -43,7 +43,8 @@ def retrain(
     that the device's memory holds, and a window's result doesn't depend on its companions.
 
     - `windows`: "all", "from-3" (those that start at layer 3), "3-5" (one window), or a list of
-      (start, end) with layers from 1. Layer weights need all.
+      (start, end) with layers from 1. Layer weights need all. The window of all layers is retrained
+      with any others, because normalised errors are shares of its error.
     - `recipe`: what differs from config.yaml's `retraining`: `epochs` (5), `learning_rate` (3e-5),
       `batch_size` (8), `warmup` (0.1), `weight_decay` (0.01), `clip_norm` (1.0), `train_head`.
     - `order_seed`: order of texts and dropout. `memory_mb`: MB that may be used on a CPU.
@@ -69,12 +70,16 @@ def retrain(
             scratch,
             {},
         )
-        result = job.run(wanted)
+        result = job.run(sorted({*wanted, (1, layers)}))
         settings = {"recipe": asdict(chosen), "order_seed": order_seed, "seed": seed}
         facts = session.facts(**settings, **result.facts)
     share = result.facts["noisy_predicted_before"]
-    outcome = {"noisy_accuracy": share, "kept": result.examples, "n_layers": layers}
-    return Windows("retraining", result.table, facts, **outcome)
+    kept = result.examples[["index", *map(window_name, wanted)]]
+    asked = [
+        pair in wanted for pair in zip(result.table["start"], result.table["end"], strict=True)
+    ]
+    table = result.table[asked].reset_index(drop=True)
+    return Windows("retraining", table, facts, noisy_accuracy=share, kept=kept, n_layers=layers)
 
 
 def _windows(asked: str | Sequence[Window], n_layers: int) -> list[Window]:

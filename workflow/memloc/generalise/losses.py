@@ -26,12 +26,13 @@ def run(
 ) -> None:
     """Write a run's table of losses in nats, index and loss. inputs: data and theta_M1.
 
-    settings: reading and precision. Raises MemlocError where a loss is no number.
+    settings: reading, precision and packed. Raises MemlocError where a loss is no number.
     """
     record = RunRecord(settings["precision"], [inputs["theta_M1"]])
     reading = Reading(**settings["reading"])
     examples, pad_id = noisy_training(inputs["data"], inputs["theta_M1"], reading)
     model = on_device(load_finetuned(inputs["theta_M1"]), record.device)
+    record.pack(model, settings["packed"])
     logits = predict_logits(model, examples, pad_id, batch_size, record.precision).double()
     loss = torch.nn.functional.cross_entropy(logits, examples.labels, reduction="none")
     if not loss.isfinite().all():

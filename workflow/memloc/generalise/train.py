@@ -1,7 +1,7 @@
 """One half of a task fine-tuned, and what it predicts for every training example (section 5).
 
 The model is not kept: only the probabilities it gives to each example's label and to all classes. A
-killed job goes on after its last finished epoch, as every fine-tuning does.
+killed job goes on after the last epoch it saved, as every fine-tuning does.
 """
 
 import logging
@@ -96,6 +96,7 @@ def train_half(
     identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
     identity |= {"lora": asdict(lora)} if lora else {}
     on_device(model, record.device)
+    computing = replace(computing, packed=record.pack(model, computing.packed, trained=True))
     run = HalfTuning(model, corpus, recipe, computing, seed, half.scratch, identity)
     outcome = run.run()
     probabilities = class_probabilities(model, examples, corpus.pad_id, computing)
@@ -163,6 +164,6 @@ def write_predictions(
 
 
 def _require_room(model: torch.nn.Module, scratch: Path) -> None:
-    """Raise MemlocError unless the disk has room for the weights and moments of two epochs."""
+    """Raise MemlocError unless the disk has room for the weights and moments of two states."""
     needed = 24 * sum(p.numel() for p in model.parameters() if p.requires_grad)
     require_space(scratch.parent, needed, "the partial state of this half")

@@ -47,7 +47,7 @@ class Patcher(Swapper):
 
     def __init__(self, memorised: PreTrainedModel, original: PreTrainedModel):
         super().__init__(memorised, original)
-        self.donor = LayerStack(original)
+        self.donor = LayerStack(original, self.stack.packed)
 
     @torch.no_grad()
     def sweep(self, inputs: dict[str, torch.Tensor]) -> dict[Window, torch.Tensor]:

@@ -62,7 +62,7 @@ class Swapper:
         results: list[torch.Tensor] = []
         for group in self._groups(states):
             hidden = self.stack.call(number - 1, layer, torch.cat(group), entry)
-            results += hidden.split(entry.rows)
+            results += hidden.split(entry.stride)
         return results
 
     def _logits(

@@ -169,7 +169,7 @@ def load_subject(
 ) -> Subject:
     """The checkpoint `changed` of inputs, and the examples with their `labels` as it reads them.
 
-    inputs: "data" and checkpoints. settings: reading; precision; clean_examples: errors are
+    inputs: "data" and checkpoints. settings: reading; precision; packed; clean_examples: errors are
     measured on all noisy training examples, and on all clean ones ("all") or as many as there are
     noisy ones ("equal", drawn from seed), and on all validation examples.
     """
@@ -180,6 +180,7 @@ def load_subject(
     chosen = choose_examples(training, settings["clean_examples"], settings["seed"])
     measured = with_heldout(chosen, data, checkpoint, reading)
     model = on_device(load_finetuned(checkpoint), record.device)
+    record.pack(model, settings["packed"])
     before = memorised_examples(model, chosen, pad_id, 64, record.precision)
     return Subject(model, measured, pad_id, record, before)
 

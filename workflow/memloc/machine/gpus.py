@@ -21,10 +21,12 @@ from memloc.machine.private import private_file, private_folder, runtime_folder
 logger = logging.getLogger(__name__)
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 SHARING = "MEMLOC_JOBS_PER_GPU"  # how many jobs a GPU's memory is for
+SLOTS = "MEMLOC_SLOTS_PER_GPU"  # where a run's driver has said how many "auto" comes to
+AUTO = "auto"
 NONE_VISIBLE = ("", "-1", "NoDevFiles")
 POLL_SECONDS, TELL_SECONDS = 0.5, 60.0
 DRIVER = Path("/proc/driver/nvidia/gpus")
-Gpus = str | Sequence[int | str]  # "auto", or the devices by number or id
+Gpus = str | Sequence[int | str]  # AUTO, or the devices by number or id
 
 
 def visible(environ: Mapping[str, str]) -> list[str] | None:
@@ -75,7 +77,7 @@ def _nvidia_smi(field: str) -> list[str] | None:
 
 def chosen_gpus(gpus: Gpus, environ: Mapping[str, str] = os.environ) -> list[str]:
     """The GPUs that jobs share: those of the configuration, or what the machine has ("auto")."""
-    return machine_gpus(environ) if gpus == "auto" else [str(gpu) for gpu in gpus]
+    return machine_gpus(environ) if gpus == AUTO else [str(gpu) for gpu in gpus]
 
 
 def assignable(gpus: Gpus, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -87,7 +89,7 @@ def assignable(gpus: Gpus, environ: Mapping[str, str] = os.environ) -> list[str]
     named = visible(environ)
     if named is not None and len(named) <= 1:
         return []
-    if named is None and "SLURM_JOB_ID" in environ and gpus == "auto":
+    if named is None and "SLURM_JOB_ID" in environ and gpus == AUTO:
         return []
     return chosen_gpus(gpus, environ)
 
@@ -153,13 +155,17 @@ def _try_lock(folder: str | Path, name: str) -> int | None:
 
 
 @contextmanager
-def own_gpu(gpus: Gpus, per_gpu: int) -> Iterator[None]:
-    """Have this process see one GPU of its own; nothing is done where there is none to share.
+def own_gpu(gpus: Gpus, per_gpu: int | str) -> Iterator[None]:
+    """Have this process see one GPU of its own; where it was given one, that is left as it is.
 
-    Must be entered before anything asks CUDA for its devices.
+    per_gpu: how many jobs share each, AUTO: as many as the run's driver has said, else one. Must be
+    entered before anything asks CUDA for its devices.
     """
+    if isinstance(per_gpu, str):
+        per_gpu = int(os.environ.get(SLOTS, 1))
     shared = assignable(gpus)
     if not shared:
+        os.environ[SHARING] = str(per_gpu)  # of the GPU that a scheduler has given to several jobs
         yield
         return
     with slot(shared, per_gpu, lock_folder()) as (gpu, number):

@@ -17,6 +17,14 @@ def free_on_gpu(device: torch.device) -> float:
     return min(free, total / jobs_per_gpu() - torch.cuda.memory_reserved(device))
 
 
+def gpu_use(device: torch.device) -> dict[str, int]:
+    """How many jobs share a GPU, and the most bytes this one has held there; on a CPU nothing."""
+    if device.type != "cuda":
+        return {}
+    held = torch.cuda.max_memory_reserved(device)
+    return {"jobs_per_gpu": jobs_per_gpu(), "device_bytes": held}
+
+
 def free_on_cpu(limit_mb: float | None) -> float:
     """Bytes that this process can still take: of the machine, its container, and `limit_mb` MB.
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from memloc.errors import MemlocError, listed
+from memloc.errors import MemlocError
 from memloc.models.layers import (
     find_layers,
     freeze_embeddings,
@@ -27,9 +27,9 @@ from memloc.models.layers import (
     pooler_names,
 )
 from memloc.seeds import derive
+from memloc.study.admission import is_target, refuse_targets
 
 NAME = "default"  # of the one adapter of a model, as peft calls it
-ALL = "all-linear"  # peft's own word for all linear layers but the head
 MERGE = "merge it into its base with peft's merge_and_unload and name the merged model instead"
 
 
@@ -111,26 +111,22 @@ def _draw(model: PreTrainedModel, seed: int) -> None:
                 module.lora_B[NAME].weight.zero_()
 
 
-def _targets(model: PreTrainedModel, wanted: str | Sequence[str]) -> list[str]:
-    """Names of the linear layers inside the model's layers that are wanted."""
+def linear_layers(model: PreTrainedModel) -> dict[str, str]:
+    """Every linear layer inside the model's layers: its name in the model, and in its layer."""
     names = {id(module): name for name, module in model.named_modules()}
-    inside = [
-        (names[id(module)], name)
+    return {
+        names[id(module)]: name
         for layer in find_layers(model)
         for name, module in layer.named_modules()
         if isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
-    ]
-    if wanted == ALL:
-        return [full for full, _ in inside]
-    asked = [wanted] if isinstance(wanted, str) else list(wanted)
-    for target in asked:
-        if not any(f".{name}".endswith(f".{target}") for _, name in inside):
-            there = sorted({name.rpartition(".")[2] for _, name in inside})
-            raise MemlocError(
-                f"training.lora.targets: no linear layer of {type(model).__name__} is named "
-                f"{target!r}; its layers have {listed(there)}; name some of these, or {ALL}"
-            )
-    return [full for full, name in inside if any(f".{name}".endswith(f".{t}") for t in asked)]
+    }
+
+
+def _targets(model: PreTrainedModel, wanted: str | Sequence[str]) -> list[str]:
+    """Names of the linear layers inside the model's layers that are wanted."""
+    inside = linear_layers(model)
+    refuse_targets(type(model).__name__, wanted, inside.values())
+    return [full for full, name in inside.items() if is_target(name, wanted)]
 
 
 def inject(model: PreTrainedModel, config: Any) -> None:

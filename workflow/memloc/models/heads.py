@@ -50,7 +50,7 @@ def head_masks(model: PreTrainedModel) -> list[Masks]:
     model.eval()
     if is_adapted(model):
         raise MemlocError(f"heads can't be told apart in an adapter, whose A they share; {REMEDY}")
-    stack = LayerStack(model)
+    stack = LayerStack(model, packed=False)
     entry = stack.enter(toy_inputs(model, rows=2))
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(entry.hidden.shape, generator=generator).to(entry.hidden)

@@ -7,7 +7,7 @@ from the model's forward pass, so encoders and decoders of transformers work unm
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from transformers import PreTrainedModel
 
 from memloc.models.layers import find_layers, toy_inputs
+from memloc.models.packing import Packed, Places, is_packed
 
 
 @dataclass(frozen=True)
@@ -25,26 +26,40 @@ class Entry:
 
     inputs: the batch as the model takes it; hidden (rows, tokens, width): what layer 1 receives;
     calls[l]: the other arguments (args, kwargs) that layer l + 1 receives, for `rows` rows.
+    places: where the real tokens are, if `hidden` is packed: (1, real tokens, width).
     """
 
     inputs: dict[str, torch.Tensor]
     hidden: torch.Tensor
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+    places: Places | None = None
 
     @property
     def rows(self) -> int:
+        """Rows of the batch, and so of its logits."""
+        return self.places.rows if self.places else self.hidden.shape[0]
+
+    @property
+    def stride(self) -> int:
+        """What one variant takes of axis 0 of stacked states: its rows, or 1 if it is packed."""
         return self.hidden.shape[0]
+
+    def attending(self, copies: int) -> AbstractContextManager[object]:
+        """Within it, layers may be given states of `copies` variants, packed or not."""
+        return Packed(self.places, copies) if self.places else nullcontext()
 
 
 class LayerStack:
     """Run a model's parts before, between and after its layers separately.
 
     States of `copies` variants travel stacked on the batch axis: (copies * rows, tokens, width),
-    variant by variant.
+    variant by variant. With `packed` (default: as the model is) they travel without padding, as
+    (copies, real tokens, width).
     """
 
-    def __init__(self, model: PreTrainedModel):
+    def __init__(self, model: PreTrainedModel, packed: bool | None = None):
         self.model = model
+        self.packed = is_packed(model) if packed is None else packed
         self.layers = find_layers(model)
         self._returned, self._grows = self._observe()
 
@@ -61,14 +76,17 @@ class LayerStack:
 
         with self._replaced(record):
             self.model(**inputs)
-        return Entry(inputs, first[0], calls)
+        places = Places.of(inputs) if self.packed else None
+        return Entry(inputs, places.gather(first[0]) if places else first[0], calls, places)
 
     def call(
         self, number: int, layer: nn.Module, hidden: torch.Tensor, entry: Entry
     ) -> torch.Tensor:
         """Send stacked states through `layer` in the place of layer `number` (0-based)."""
-        args, kwargs = self.arguments(number, entry, hidden.shape[0] // entry.rows)
-        return self.output(layer(hidden, *args, **kwargs))
+        copies = hidden.shape[0] // entry.stride
+        args, kwargs = self.arguments(number, entry, copies)
+        with entry.attending(copies):
+            return self.output(layer(hidden, *args, **kwargs))
 
     def arguments(
         self, number: int, entry: Entry, copies: int
@@ -111,12 +129,13 @@ class LayerStack:
 
     def leave(self, hidden: torch.Tensor, entry: Entry) -> torch.Tensor:
         """Logits (copies * rows, classes) of states after layer L, by norm, pooler and head."""
-        last = len(self.layers) - 1
+        last, copies = len(self.layers) - 1, hidden.shape[0] // entry.stride
+        if entry.places:
+            hidden = entry.places.spread(hidden)
 
         def inject(number: int, given: torch.Tensor, args: tuple, kwargs: dict) -> torch.Tensor:
             return hidden if number == last else given
 
-        copies = hidden.shape[0] // entry.rows
         inputs = {name: _tile(value, copies) for name, value in entry.inputs.items()}
         with self._replaced(inject):
             return self.model(**inputs).logits

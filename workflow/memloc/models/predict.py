@@ -8,6 +8,7 @@ from transformers import PreTrainedModel
 from memloc.data.tokens import Examples, batches_by_length, padded_batches
 from memloc.machine.device import autocast
 from memloc.models.layers import class_count
+from memloc.models.packable import logits_of
 from memloc.study.thresholds import MEMORISED_SHARE
 
 logger = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ def predict_logits(
     batches = batches_by_length(examples.ids, batch_size)
     for rows, inputs in padded_batches(examples, batches, pad_id, model.device):
         with autocast(precision, model.device):
-            logits[rows] = model(**inputs).logits.float().cpu()
+            logits[rows] = logits_of(model, inputs).float().cpu()
     model.train(was_training)
     return logits
 

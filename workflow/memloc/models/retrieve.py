@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memloc.data.tokens import load_tokenizer
 from memloc.errors import MemlocError
 from memloc.models.adapter_files import is_adapter
+from memloc.models.adapters import linear_layers
 from memloc.models.layers import embedding_rows, find_layers, layer_parameter_count
 from memloc.models.load import load_with_notes
 from memloc.models.longest import longest_input
@@ -231,6 +232,7 @@ def _describe(folder: Path, examine: Exam) -> dict[str, Any]:
         "width": model.config.hidden_size,
         "layer_parameters": layer_parameter_count(model),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "linear_layers": sorted(set(linear_layers(model).values())),
         "longest_input": longest_input(model),
         "notes": notes,
         "exam": examine(model, tokenizer),

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
 from memloc.data.examples import check_same_tokenizer
 from memloc.machine.device import device_name, pick_device, set_precision
+from memloc.machine.memory import gpu_use
+from memloc.models.packable import pack
 from memloc.store.provenance import write_provenance
 
 
@@ -29,8 +32,14 @@ class RunRecord:
         self._started = time.perf_counter()
         self.device = pick_device() if device is None else device
         self.precision = set_precision(precision, self.device)
+        self.packed = False
         if checkpoints:
             check_same_tokenizer(checkpoints)
+
+    def pack(self, model: PreTrainedModel, asked: bool, trained: bool = False) -> bool:
+        """Pack a model's tokens from now on, if that is asked for and right (see `pack`)."""
+        self.packed = asked and pack(model, trained)
+        return self.packed
 
     @property
     def seconds(self) -> float:
@@ -38,11 +47,13 @@ class RunRecord:
         return time.perf_counter() - self._started
 
     def facts(self) -> dict[str, Any]:
-        """What a record says of the run itself: precision, device and seconds so far."""
+        """What a record says of the run itself: precision, packing, device and seconds so far."""
         return {
             "precision": self.precision,
+            "packed": self.packed,
             "device": device_name(self.device),
             "seconds": self.seconds,
+            **gpu_use(self.device),
         }
 
     def write(self, result: str | Path, **settings: Any) -> None:

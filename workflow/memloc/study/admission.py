@@ -3,16 +3,17 @@
 Snakemake imports this module while it plans: no torch, no pandas.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, listed
 from memloc.store.files import read_record
 from memloc.study.config import model_settings
 
 PASSED, REFUSED = "passed", "refused"
 TRAIN_HEAD = "retraining.train_head"  # asked for by a setting
+ALL = "all-linear"  # of training.lora.targets: peft's own word for all linear layers but the head
 
 
 def asked_of(config: Mapping[str, Any], model: str) -> set[str]:
@@ -37,6 +38,39 @@ def refuse(model: str, exam: Collection[Mapping[str, Any]], asked: Collection[st
                 f"model {model} can't be used for {wanted} ({outcome['check']}): "
                 f"{outcome['measured']}. Leave {wanted} out, or use another model"
             )
+
+
+def is_target(name: str, targets: str | Sequence[str]) -> bool:
+    """Whether a linear layer, named as in its layer, is one that training.lora.targets wants."""
+    asked = [targets] if isinstance(targets, str) else targets
+    return targets == ALL or any(f".{name}".endswith(f".{target}") for target in asked)
+
+
+def refuse_targets(model: str, targets: str | Sequence[str], linear: Iterable[str]) -> None:
+    """Raise MemlocError where a target names none of a model's linear layers.
+
+    linear: their names in the layers that they are in.
+    """
+    names = set(linear)
+    for target in [targets] if isinstance(targets, str) else targets:
+        if not any(is_target(name, target) for name in names):
+            there = sorted({name.rpartition(".")[2] for name in names})
+            raise MemlocError(
+                f"training.lora.targets: no linear layer of {model} is named {target!r}; its "
+                f"layers have {listed(there)}; name some of these, or {ALL}"
+            )
+
+
+def refuse_asked(config: Mapping[str, Any], model: str, facts: Mapping[str, Any]) -> None:
+    """Raise MemlocError where a study asks of a model what it can't do.
+
+    facts: of its manifest, `exam` and `linear_layers`; a manifest of an earlier version has no
+    `linear_layers`, and its model is retrieved anew.
+    """
+    refuse(model, facts.get("exam", []), asked_of(config, model))
+    lora = model_settings(dict(config), model)["training"]["lora"] or {}
+    if "targets" in lora and "linear_layers" in facts:
+        refuse_targets(model, lora["targets"], facts["linear_layers"])
 
 
 def model_facts(folder: str | Path) -> dict[str, Any] | None:
@@ -64,16 +98,23 @@ def refuse_unfit(config: Mapping[str, Any], pretrained: str) -> None:
     for model in config["models"]:
         facts = model_facts(pretrained.format(model=model))
         if facts:
-            refuse(model, facts.get("exam", []), asked_of(config, model))
+            refuse_asked(config, model, facts)
 
 
 def refuse_missing(config: Mapping[str, Any]) -> None:
     """Raise MemlocError where the folder that a model is to come from holds none."""
     for model in config["models"]:
         folder = config["model_sources"][model].get("folder")
-        if folder is not None and source_facts(folder) is None:
-            raise MemlocError(
-                f"configuration: model_sources.{model}.folder: {folder} holds no config.json. "
-                "Correct the path (relative ones count from the working folder), or bring the "
-                "model there: a folder that from_pretrained reads"
-            )
+        if folder is not None:
+            refuse_no_model(folder, f"configuration: model_sources.{model}.folder")
+
+
+def refuse_no_model(folder: str, where: str) -> None:
+    """Raise MemlocError where a folder that `where` names holds no model."""
+    if source_facts(folder) is None:
+        there = Path(folder).expanduser().is_dir()
+        raise MemlocError(
+            f"{where}: {folder} {'holds no config.json' if there else 'is no folder'}. Correct the "
+            "path (relative ones count from the working folder), or bring the model there: a "
+            "folder that from_pretrained reads"
+        )

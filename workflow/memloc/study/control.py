@@ -263,7 +263,7 @@ class ControlPlan:
                 "auxiliary_learning_rate": self.settings["auxiliary_learning_rate"],
             },
             **params.lora(w["model"]),
-            **params.reading_and_precision(w),
+            **params.computing(w),
             "auxiliary_reading": params.reading({"task": task, "model": w["model"]}),
             "seed": params.first_seed(w),
         }

@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 from memloc.errors import MemlocError
 from memloc.study.config import content_hash
 from memloc.study.data_seeds import TASK
-from memloc.study.given_runs import THETAS, Run, check_runs, key_of, named, plain_run
+from memloc.study.given_runs import (
+    THETAS,
+    WHERE,
+    Run,
+    check_folder,
+    check_runs,
+    key_of,
+    named,
+    plain_run,
+    taken_content,
+)
 from memloc.study.techniques import CENTROIDS, SubjectRule, Technique
 
 RETRAINING = ("theta_M2", "theta_P")  # what layer retraining reads
@@ -28,6 +38,10 @@ REMEDIES = {
 DRAWN = (
     "CAUTION: its validation rows are drawn out of one file: where the given model was trained on "
     "them too, no accuracy on them counts. Give the rows it never saw a file of their own (split)"
+)
+RECIPE = (
+    "by this configuration's `training`, which no one compares with what made the given models: "
+    "set it to the same"
 )
 # Stages that no given checkpoint takes part in, and why they are left out.
 FOREIGN = {
@@ -132,6 +146,8 @@ class GivenPlan:
             return []
         trained = f"; trained: {', '.join(self.trained)}" if self.trained else ""
         first = f"taken in, and never trained over: {', '.join(self.thetas)}{trained}"
+        if self.trained:
+            first += f", {RECIPE}"
         found = [("given", first)]
         found += [(task, DRAWN) for task in self._drawn()]
         found += [(name, self._line(technique)) for name, technique in techniques.items()]
@@ -194,14 +210,17 @@ class GivenPlan:
         run = self._run_of(w)
         source = dict(run[self.theta_of(w["checkpoint"])]) if run else {}
         if "folder" in source:
-            source["content"] = content_hash(Path(source["folder"]).expanduser())
+            taken = taken_content(self._copy(w), source["folder"])
+            source["content"] = taken or content_hash(Path(source["folder"]).expanduser())
         return source
+
+    def _copy(self, w: Mapping[str, str]) -> str:
+        return str(self.study.places.pair("{checkpoint}").format(**w))
 
     def check_job(self, rule: str, w: Mapping[str, str]) -> None:
         """Raise MemlocError for a job of a run, or for a checkpoint, that isn't given."""
-        if rule == "take_in" and self._run_of(w) is None:
-            what = named(self._key(w))
-            raise MemlocError(f"given names no run {what}: add it there, or ask for another")
+        if rule == "take_in":
+            self._check_taking(w)
         if rule != "not_given":
             return
         theta = self.theta_of(w["checkpoint"])
@@ -209,6 +228,14 @@ class GivenPlan:
             f"{w['task']}/{w['model']}/{w['checkpoint']} is {theta} of a given run, which is never "
             f"trained over: {REMEDIES[theta]}"
         )
+
+    def _check_taking(self, w: Mapping[str, str]) -> None:
+        run, what = self._run_of(w), named(self._key(w))
+        if run is None:
+            raise MemlocError(f"given names no run {what}: add it there, or ask for another")
+        theta = self.theta_of(w["checkpoint"])
+        if "folder" in run[theta]:
+            check_folder(run[theta]["folder"], f"{WHERE} {what}: {theta} is to be taken in")
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """task, model, seed, theta and record of every checkpoint that is taken in."""

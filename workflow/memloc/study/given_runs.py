@@ -3,13 +3,15 @@
 Planning imports this module: no torch, no pandas.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from memloc.errors import MemlocError
 from memloc.store.files import read_record
-from memloc.study.admission import source_facts
+from memloc.store.records import read
+from memloc.study.admission import refuse_no_model
 
 THETAS = ("theta_M2", "theta_M1", "theta_O", "theta_F")
 WHERE = "configuration: given:"
@@ -43,7 +45,8 @@ def check_runs(runs: Sequence[Run], study: Any) -> None:
         _check_alike(run, runs[0], where)
         for theta in (name for name in THETAS if name in run):
             if "folder" in run[theta]:
-                _check_folder(run[theta]["folder"], f"{where}: {theta}")
+                if taken_content(copy_of(study.places, theta, run), run[theta]["folder"]) is None:
+                    check_folder(run[theta]["folder"], f"{where}: {theta}")
                 _check_apart(run, theta, runs, study.places.results)
         if "theta_F" in run:
             _check_one_frozen(run, runs)
@@ -88,14 +91,28 @@ def _check_alike(run: Run, first: Run, where: str) -> None:
         )
 
 
-def _check_folder(name: str, where: str) -> None:
+def copy_of(places: Any, theta: str, run: Run) -> str:
+    """Where a run's checkpoint is taken in."""
+    return str(places.checkpoint(theta, dict(run, subject=f"seed{run['seed']}")))
+
+
+def taken_content(copy: str, folder: str) -> str | None:
+    """The hash of what a given folder held when it was taken in; None where it wasn't, or differs.
+
+    copy: where it was taken in. Where the folder is there, what it holds now counts alone. Where it
+    is gone, as with a bundle's receiver, the record of the copy says what it was.
+    """
+    record = None if Path(folder).expanduser().exists() else read(copy)
+    made = record["made_with"] if record else {}
+    if made.get("settings.source.folder") != json.dumps(folder):
+        return None
+    return str(json.loads(made["settings.source.content"]))
+
+
+def check_folder(name: str, where: str) -> None:
     """Raise MemlocError where a folder holds no model."""
-    folder = Path(name).expanduser()
-    if not (folder / "adapter_config.json").exists() and source_facts(folder) is None:
-        raise MemlocError(
-            f"{where}: {name} holds no config.json. Correct the path (relative ones "
-            "count from the working folder), or save the model there with save_pretrained"
-        )
+    if not Path(name, "adapter_config.json").expanduser().exists():
+        refuse_no_model(name, where)
 
 
 def _check_apart(run: Run, theta: str, runs: Sequence[Run], results: str) -> None:

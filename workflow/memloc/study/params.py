@@ -117,6 +117,10 @@ class Params:
         """The same, and how results are rounded."""
         return {"reading": self.reading(w), "precision": self.config["precision"]}
 
+    def computing(self, w: Wildcards) -> dict[str, Any]:
+        """The same, and whether tokens are packed, where jobs can do so."""
+        return {**self.reading_and_precision(w), "packed": self.config["packed"]}
+
     # --- training --------------------------------------------------------------------------
 
     def first_seed(self, w: Wildcards) -> int:
@@ -135,7 +139,7 @@ class Params:
     def training(self, w: Wildcards) -> dict[str, Any]:
         """What decides a run on the perturbed labels, theta_M1's threshold included."""
         recipe = self.training_recipe(w["model"])
-        return {"recipe": recipe, **self.lora(w["model"]), **self.reading_and_precision(w)}
+        return {"recipe": recipe, **self.lora(w["model"]), **self.computing(w)}
 
     def training_to_the_end(self, w: Wildcards) -> dict[str, Any]:
         """The same of a run that has no theta_M1 (theta_O, theta_F)."""
@@ -186,7 +190,7 @@ class Params:
     def measuring(self, w: Wildcards) -> dict[str, Any]:
         """On which examples errors of windows are measured: swapping, rewinding and patching."""
         return {
-            **self.reading_and_precision(w),
+            **self.computing(w),
             "clean_examples": self.config["swapping"]["clean_examples"],
             "seed": self.clean_seed(w),
         }

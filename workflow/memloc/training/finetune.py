@@ -76,8 +76,10 @@ def fine_tune(
     identity = identity_of(data, pretrained, labels, reading, code)
     identity |= {"lora": asdict(lora)} if lora else {}
     identity["trained"] = [name for name, p in model.named_parameters() if p.requires_grad]
+    on_device(model, record.device)
+    computing = replace(computing, packed=record.pack(model, computing.packed, trained=True))
     run = FineTuning(
-        on_device(model, record.device),
+        model,
         corpus,
         recipe,
         computing,
@@ -175,8 +177,8 @@ def check_lengths(corpus: Corpus, model: PreTrainedModel, max_length: int) -> No
 def require_room(run: FineTuning, places: RunFiles) -> None:
     """Raise MemlocError unless the disk has room for all that a run writes.
 
-    That is its checkpoints and, while one epoch's state replaces the last one's, weights and
-    optimiser moments of both.
+    That is its checkpoints and, while one partial state replaces another, weights and optimiser
+    moments of both.
     """
     whole = _bytes(run.model)
     trained = 4 * sum(p.numel() for p in run.saved.values())

@@ -1,8 +1,9 @@
 """Fine-tuning (section 3, Appendix D): theta_O, theta_M1, theta_M2 and theta_F from one loop.
 
-A run killed in the middle resumes from its last finished epoch and ends with the same bits:
-weights, optimiser and schedule are saved after each epoch, and the random state of an epoch
-follows from the seed and the epoch's number alone.
+A run killed in the middle resumes from the last epoch that was saved and ends with the same bits:
+weights, optimiser and schedule are saved after an epoch once enough time has passed, and the random
+state of an epoch follows from the seed and the epoch's number alone. The last epoch isn't saved,
+for the results are written then.
 """
 
 import logging
@@ -22,7 +23,7 @@ from memloc.errors import MemlocError
 from memloc.models.layers import class_count
 from memloc.models.predict import accuracy, macro_f1, predict_logits
 from memloc.seeds import derive
-from memloc.training.states import State, States
+from memloc.training.states import Saving, State, States
 from memloc.training.stream import Corpus, Recipe, Stream
 
 __all__ = ["Batch", "Computing", "Corpus", "FineTuning", "Outcome", "Recipe"]
@@ -34,10 +35,17 @@ LOSS_CHECK_STEPS = 50  # asking a GPU for the loss at every step would make it w
 
 @dataclass(frozen=True)
 class Computing:
-    """How a run computes: changes speed and rounding, not the science."""
+    """How a run computes: changes speed, rounding and, if packed, what dropout draws; not the
+    science.
+
+    save_minutes: what a killed run may lose, beside the epoch it was in. packed: tokens are
+    computed without padding (`models.packable`); dropout is drawn for real tokens alone.
+    """
 
     precision: str
     evaluation_batch_size: int
+    save_minutes: float = 0.0
+    packed: bool = False
 
 
 @dataclass
@@ -79,8 +87,8 @@ class FineTuning:
         self.computing, self.seed = computing, seed
         self.scratch = Path(scratch)
         self.identity = {**identity, "recipe": asdict(recipe), "seed": seed}
-        # evaluation_batch_size is no part of it: another one may resume the run.
-        self.identity["precision"] = computing.precision
+        # The rest of `computing` is no part of it: another one may resume the run.
+        self.identity |= {"precision": computing.precision, "packed": computing.packed}
         self.keep_epochs = sorted(keep_epochs)
         self.identity["keep_epochs"] = self.keep_epochs
         self.stream = Stream("task", model, corpus, recipe, computing.precision, seed)
@@ -89,8 +97,9 @@ class FineTuning:
         self.outcome = Outcome([], None)
 
     def run(self, after_epoch: Callable[[int], None] = lambda epoch: None) -> Outcome:
-        """Train what is left of the epochs; `after_epoch` is called when each has been saved."""
+        """Train what is left of the epochs; `after_epoch` is called at the end of each."""
         self.states = States(self.scratch, self.identity)
+        self.saving = Saving(self.states, STATE, self.computing.save_minutes)
         self._resume()
         for epoch in range(len(self.outcome.history) + 1, self.recipe.epochs + 1):
             started = time.perf_counter()
@@ -99,9 +108,10 @@ class FineTuning:
             row["seconds"] = time.perf_counter() - started
             self.outcome.history.append(row)
             self._report(row)
-            self._save(epoch)
+            self._keep(epoch)
+            if epoch < self.recipe.epochs and self.saving.is_due:
+                self.save()
             after_epoch(epoch)
-        self.states.drop(STATE, before=self.recipe.epochs)
         return self.outcome
 
     def load_memorised(self) -> None:
@@ -220,12 +230,19 @@ class FineTuning:
 
     # --- partial state -----------------------------------------------------------------
 
-    def _save(self, epoch: int) -> None:
+    def _keep(self, epoch: int) -> None:
+        """Save the weights of an epoch that is to be had later, as theta_M1 or as one of its own.
+
+        A run that goes on from before this epoch trains it again, and saves the same ones.
+        """
         if self.outcome.memorised_epoch is None and self._reached:
             self.states.save(MEMORISED, epoch, {}, weights=self.saved)
             self.outcome.memorised_epoch = epoch
         if epoch in self.keep_epochs:
             self.states.save(KEPT, epoch, {}, weights=self.saved)
+
+    def save(self) -> None:
+        """Save the run as it is after the epochs so far."""
         moments = {
             f"{stream.name}.{name}": moment
             for stream in self.streams
@@ -236,8 +253,8 @@ class FineTuning:
             "memorised_epoch": self.outcome.memorised_epoch,
             "schedules": {s.name: s.optimiser.schedule_state() for s in self.streams},
         }
-        self.states.drop(STATE, before=epoch - 1)  # the last one stays until this one is whole
-        self.states.save(STATE, epoch, facts, weights=self.saved, moments=moments)
+        done = len(self.outcome.history)
+        self.saving.save(done, facts, weights=self.saved, moments=moments)
 
     def _resume(self) -> None:
         whole = (state for state in self.states.saved(STATE) if self._has_all(state))
@@ -251,6 +268,7 @@ class FineTuning:
             own = {k.removeprefix(prefix): v for k, v in moments.items() if k.startswith(prefix)}
             stream.optimiser.resume(own, state.facts["schedules"][stream.name])
         self.outcome = Outcome(state.facts["history"], state.facts["memorised_epoch"])
+        self.saving.begin(state.number)
         logger.info("resuming after epoch %d", state.number)
 
     def _has_all(self, state: State) -> bool:

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +121,32 @@ class States:
 
     def _place(self, name: str, number: int) -> Path:
         return self.folder / f"{name}.{number}"
+
+
+class Saving:
+    """One kind of state, saved whenever `minutes` have passed since the last one (0: always).
+
+    The one before the last stays: it is there while the next is written, and if that is damaged.
+    """
+
+    def __init__(self, states: States, name: str, minutes: float):
+        self.states, self.name, self.seconds = states, name, 60 * minutes
+        self.begin(0)
+
+    def begin(self, number: int) -> None:
+        """Count from now on; `number`: of the state that a run goes on from, 0 without one."""
+        self.last, self._since = number, time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough would be lost now to be worth saving."""
+        return time.monotonic() - self._since >= self.seconds
+
+    def save(self, number: int, facts: Mapping[str, Any], **files: Mapping[str, Tensor]) -> None:
+        """Write a state, as States.save does, and remove those before the last one."""
+        self.states.drop(self.name, before=self.last)
+        self.states.save(self.name, number, facts, **files)
+        self.begin(number)
 
 
 def _checked(folder: Path) -> dict[str, Any] | None:

@@ -8,8 +8,10 @@ from transformers import PreTrainedModel
 
 from memloc.data.tokens import Examples, collate
 from memloc.machine.device import autocast
+from memloc.models.packable import logits_of
 from memloc.seeds import derive
 from memloc.training.optimiser import Optimisation, Optimiser
+from memloc.training.rounded import Rounded
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Stream:
         self.name, self.model, self.corpus = name, model, corpus
         self.recipe, self.precision, self.seed = recipe, precision, seed
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.rounded = Rounded(model, precision)
         self.optimiser = Optimiser(self.trained.values(), recipe, len(corpus.train))
 
     def order(self, epoch: int) -> tuple[torch.Tensor, ...]:
@@ -63,11 +66,12 @@ class Stream:
         """Train on one batch; its mean loss."""
         train, device = self.corpus.train, self.model.device
         inputs = collate([train.ids[row] for row in rows.tolist()], self.corpus.pad_id, device)
-        with autocast(self.precision, device):
-            logits = self.model(**inputs).logits
+        with autocast(self.precision, device), self.rounded.in_place():
+            logits = logits_of(self.model, inputs)
         loss = nn.functional.cross_entropy(logits.float(), train.labels[rows].to(device))
         self.optimiser.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm)
+        self.rounded.hand_on_gradients()
+        nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm, foreach=True)
         self.optimiser.step()
         return loss.detach()

@@ -1,8 +1,11 @@
 """Windows retrained side by side equal an ordinary loop over one window, dropout on."""
 
 import pytest
+import torch
 
 from adapted import TINY
+from memloc.localise.retrain.folding import Frozen
+from memloc.localise.retrain.variants import WindowVariants
 from memloc.windows import all_windows
 from retraining_runs import changed, close, group, logits_of, plain_window
 from tiny import FAMILIES, N_LAYERS
@@ -39,3 +42,17 @@ def test_companions_do_not_matter(family):
     for some in ([(2, 3)], [(4, 4)], [(1, 1), (2, 3), (3, 4)]):
         for window, logits in zip(some, logits_of(group(family, some)[0]), strict=True):
             close(logits, together[windows.index(window)])
+
+
+@pytest.mark.parametrize("head", [False, True])
+@pytest.mark.parametrize("family", [*FAMILIES, *ADAPTED])
+def test_rounding_all_weights_of_a_layer_together_changes_no_bit(family, head, monkeypatch):
+    """In bfloat16, against a step in which each use of a weight rounds it anew."""
+    windows, recipe = [(1, 1), (2, 3), (3, 3)], changed(epochs=1, train_head=head)
+    together = group(family, windows, recipe, precision="bfloat16")
+    monkeypatch.setattr(WindowVariants, "_short", None)
+    monkeypatch.setattr(Frozen, "__call__", lambda frozen, weight: weight)
+    apart = group(family, windows, recipe, precision="bfloat16")
+    assert torch.equal(together[1], apart[1])
+    for name, rows in together[0].rows.items():
+        assert torch.equal(rows, apart[0].rows[name])

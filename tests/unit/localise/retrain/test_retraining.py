@@ -67,7 +67,7 @@ def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
     predictions = GroupRun.predictions
 
     def note(run, data):
-        ended.setdefault(where, []).append({n: s.detach().clone() for n, s in run.stacks.items()})
+        ended.setdefault(where, []).append({n: r.detach().clone() for n, r in run.rows.items()})
         return predictions(run, data)
 
     monkeypatch.setattr(GroupRun, "predictions", note)

@@ -62,6 +62,7 @@ def test_from_checkpoints_to_gathered_tables(tmp_path):
             reading=Reading(["x", "y", "z"], None, 16),
             recipe=changed(epochs=1),
             precision="float32",
+            packed=False,
             seed=SEED,
             heldout_seed=0,
             memory_mb=8000,

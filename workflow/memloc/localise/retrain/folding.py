@@ -22,8 +22,30 @@ from memloc.localise.retrain.dropout import Masks
 Stacks = dict[int, Tensor]  # id of a layer's own parameter -> (copies, *its shape)
 
 
-class Unfoldable(Exception):
+class Unfoldable(RuntimeError):
     """A layer uses a parameter in a way that no rule of `Folded` covers."""
+
+
+class Frozen:
+    """Weights that never change, as autocast rounds them: rounded once, when first used."""
+
+    def __init__(self) -> None:
+        self._rounded: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def __call__(self, weight: Tensor | None) -> Tensor | None:
+        dtype = None if weight is None else products_dtype(weight.device)
+        if weight is None or dtype is None or weight.dtype == dtype or weight.requires_grad:
+            return weight
+        if id(weight) not in self._rounded:
+            # The weight stays beside it, so that no other one takes its id.
+            self._rounded[id(weight)] = weight, weight.to(dtype)
+        return self._rounded[id(weight)][1]
+
+
+def products_dtype(device: torch.device) -> torch.dtype | None:
+    """What autocast rounds the factors of matrix products to; None: it is off."""
+    on = torch.is_autocast_enabled(device.type)
+    return torch.get_autocast_dtype(device.type) if on else None
 
 
 class Folded(TorchFunctionMode):
@@ -32,11 +54,21 @@ class Folded(TorchFunctionMode):
     stacks: the copies' own parameters; a parameter that isn't there is shared by all copies.
     wanted: the only tokens whose output is needed, as numbers in the flattened (rows, tokens).
     Linear layers after the attention compute these alone, and give 0 for the others.
+    frozen: keeps the shared parameters of linear layers, which never change, as autocast rounds
+    them; None: they may change.
     """
 
-    def __init__(self, copies: int, stacks: Stacks, masks: Masks, wanted: Tensor | None = None):
+    def __init__(
+        self,
+        copies: int,
+        stacks: Stacks,
+        masks: Masks,
+        wanted: Tensor | None = None,
+        frozen: Frozen | None = None,
+    ):
         super().__init__()
         self.copies, self.stacks, self.masks = copies, stacks, masks
+        self.frozen: Callable[[Any], Any] = frozen or (lambda weight: weight)
         self.wanted, self._attended = wanted, False
 
     def __torch_function__(
@@ -62,13 +94,13 @@ class Folded(TorchFunctionMode):
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         stack = self.stacks.get(id(weight))
         if stack is None and not self._picks:
-            return F.linear(x, weight, bias)
+            return F.linear(x, self.frozen(weight), self.frozen(bias))
         return self._product(x, weight, stack, bias)
 
     def addmm(self, bias: Tensor, x: Tensor, weight: Tensor, **scales: Any) -> Tensor:
         """The linear layer of GPT-2's kind, whose weight is (in, out)."""
         if id(weight) not in self.stacks or scales:
-            return torch.addmm(bias, x, weight, **scales)
+            return torch.addmm(self.frozen(bias), x, self.frozen(weight), **scales)
         return self._product(x, weight, self.stacks[id(weight)].transpose(1, 2), bias)
 
     @property
@@ -81,7 +113,7 @@ class Folded(TorchFunctionMode):
         rows = x.reshape(self.copies, -1, x.shape[-1])
         picked = _Pick.apply(rows, self.wanted) if self._picks else rows
         if stack is None:
-            result = F.linear(picked, weight, bias)
+            result = F.linear(picked, self.frozen(weight), self.frozen(bias))
         else:
             result = self._stacked_product(picked, stack, bias)
         if not self._picks:
@@ -90,8 +122,7 @@ class Folded(TorchFunctionMode):
 
     def _stacked_product(self, rows: Tensor, stack: Tensor, bias: Tensor | None) -> Tensor:
         offsets = None if bias is None else self._own(bias)
-        if torch.is_autocast_enabled(rows.device.type):
-            dtype = torch.get_autocast_dtype(rows.device.type)
+        if dtype := products_dtype(rows.device):
             rows, stack = rows.to(dtype), stack.to(dtype)
             offsets = None if offsets is None else offsets.to(dtype)
         return _StackedLinear.apply(rows, stack, offsets)
@@ -112,10 +143,10 @@ class Folded(TorchFunctionMode):
         if weight is None or id(weight) not in self.stacks:
             return F.layer_norm(x, shape, weight, bias, eps)
         normal = F.layer_norm(x, shape, None, None, eps).reshape(self.copies, -1, x.shape[-1])
-        scaled = normal * self._own(weight)[:, None]
-        if bias is not None:
-            scaled = scaled + self._own(bias)[:, None]
-        return scaled.view(x.shape)
+        scale = self._own(weight)[:, None]
+        if bias is None:
+            return (normal * scale).view(x.shape)
+        return torch.addcmul(self._own(bias)[:, None], normal, scale).view(x.shape)
 
     def mul(self, x: Any, other: Any) -> Any:
         """A norm's scale written as a product, as RMS norms are."""
@@ -196,7 +227,7 @@ class _StackedLinear(torch.autograd.Function):
     def backward(ctx: Any, error: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         for_x, for_weight, for_bias = ctx.needs_input_grad
-        if weight.is_contiguous():
+        if weight.stride(-1) == 1:
             gradient = torch.bmm(error.transpose(1, 2), x) if for_weight else None
         else:
             gradient = torch.bmm(x.transpose(1, 2), error).transpose(1, 2) if for_weight else None

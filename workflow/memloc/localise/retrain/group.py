@@ -9,6 +9,7 @@ from torch import nn
 
 from memloc.data.tokens import Examples, collate, token_batches
 from memloc.errors import MemlocError
+from memloc.localise.retrain.clip import Clip
 from memloc.localise.retrain.store import Store
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.machine.device import autocast
@@ -34,12 +35,14 @@ class RetrainingRecipe(Optimisation):
 
 @dataclass(frozen=True)
 class JobSettings:
-    """seed: order of examples and dropout; memory_mb: what the job may use on a CPU."""
+    """seed: order of examples and dropout; memory_mb: what the job may use on a CPU;
+    save_minutes: what a killed job may lose, beside the epoch it was in."""
 
     seed: int
     pad_id: int
     precision: str
     memory_mb: float | None = None
+    save_minutes: float = 0.0
 
 
 class GroupRun:
@@ -56,13 +59,15 @@ class GroupRun:
     ):
         self.shared, self.clean, self.job, self.recipe = shared, clean, job, recipe
         self.variants = WindowVariants(shared, initial, windows)
-        self.stacks = self.variants.parameters()
-        self.optimiser = Optimiser(self.stacks.values(), recipe, len(clean))
+        sheets = self.variants.sheets()
+        self.rows = {name: rows for name, (rows, _) in sheets.items()}
+        self.optimiser = Optimiser(self.rows.values(), recipe, len(clean))
+        self.clip = Clip(list(sheets.values()), recipe.clip_norm)
         self.steps = self.optimiser.steps
 
     def train(self, store: Store, after_epoch: Callable[[int], None]) -> None:
-        """Train what `store` doesn't already hold of the epochs, saving after each."""
-        first = store.load(self.variants.windows, self.stacks, self.optimiser)
+        """Train what `store` doesn't already hold of the epochs, and have it save them."""
+        first = store.load(self.variants.windows, self.rows, self.optimiser)
         for epoch in range(first + 1, self.recipe.epochs + 1):
             losses = self._train_epoch(epoch)
             logger.info(
@@ -74,7 +79,8 @@ class GroupRun:
                 losses.min(),
                 losses.max(),
             )
-            store.save(epoch, self.variants.windows, self.stacks, self.optimiser)
+            if epoch < self.recipe.epochs:  # after the last one, the group's result is stored
+                store.save(epoch, self.variants.windows, self.rows, self.optimiser)
             after_epoch(epoch)
 
     @torch.no_grad()
@@ -128,18 +134,9 @@ class GroupRun:
         losses = losses.unflatten(0, (len(logits), -1)).mean(1)
         self.optimiser.zero_grad()
         losses.sum().backward()  # a window's own loss alone reaches its own weights
-        self._clip()
+        self.clip()
         self.optimiser.step()
         return losses.detach()
-
-    def _clip(self) -> None:
-        """Scale each window's gradient to a norm of at most clip_norm."""
-        for rows in self.variants.gradients().values():
-            norm = nn.utils.get_total_norm(rows)
-            scale = (self.recipe.clip_norm / (norm + 1e-6)).clamp(max=1.0)
-            # On the CPU looking is free, and most windows need no second pass over their gradient.
-            if scale.is_cuda or scale < 1:
-                torch._foreach_mul_(rows, scale)
 
     def _refuse_nonfinite(self, losses: torch.Tensor, epoch: int) -> None:
         wrong = (~losses.isfinite()).nonzero()

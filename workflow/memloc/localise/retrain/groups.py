@@ -10,6 +10,7 @@ from memloc.machine.memory import free_on_cpu, free_on_gpu
 from memloc.windows import Window
 
 BYTES_PER_TRAINED = 16  # float32 weight, gradient and AdamW's two moments
+BYTES_JOINED = 4  # a second time a gradient, of one layer at a time, while it is put together
 SHARE_OF_FREE = 0.85  # the rest is for what a layer makes and drops within one call
 
 
@@ -30,7 +31,9 @@ class WindowCost:
         """Bytes that `window` takes: what it trains, and activations from its start to the top."""
         start, end = window
         trained = self.layer * (end - start + 1) + self.tail
-        return BYTES_PER_TRAINED * trained + self.activation * (self.n_layers - start + 1)
+        joined = BYTES_JOINED * max(self.layer, self.tail)
+        activations = self.activation * (self.n_layers - start + 1)
+        return BYTES_PER_TRAINED * trained + joined + activations
 
 
 def group_windows(windows: Sequence[Window], cost: WindowCost, budget: float) -> list[list[Window]]:

@@ -17,16 +17,13 @@ from torch.utils._pytree import tree_map
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
-from memloc.localise.retrain.folding import Folded, Unfoldable
+from memloc.localise.retrain.folding import Folded, Frozen
 from memloc.models.adapters import own_parameters
+from memloc.models.alike import CANT, TOLERANCE, alike, wave
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import toy_inputs
 
 WAYS = FOLDED, MAPPED, SINGLE = ("folded", "vmap", "one at a time")
-TOLERANCE = 1e-4  # of the check that copies give what the plain layer gives
-PERIOD = 8191  # a prime, so that no two rows of a matrix are alike; sines take time
-# What vmap and folding can't do, they say in many ways.
-CANT = (Unfoldable, RuntimeError, ValueError, TypeError, IndexError)
 Weights = dict[str, Tensor]
 
 
@@ -38,6 +35,7 @@ class Passage:
     entry: Entry
     masks: Masks
     way: str = FOLDED
+    frozen: Frozen | None = None
 
     def through(
         self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None = None
@@ -48,10 +46,10 @@ class Passage:
         wanted: the only tokens whose state is needed (see `Folded`); the others' states mean
         nothing, if the copies are folded.
         """
-        if self.way == FOLDED or (hidden.shape[0] == self.entry.rows and not weights):
+        if self.way == FOLDED or (hidden.shape[0] == self.entry.stride and not weights):
             return self._folded(number, weights, hidden, wanted)
         one = self._one(number)
-        copies = hidden.unflatten(0, (-1, self.entry.rows))
+        copies = hidden.unflatten(0, (-1, self.entry.stride))
         if self.way == MAPPED:
             self.masks.enter(number + 1)
             with Folded(1, {}, self.masks):
@@ -73,7 +71,8 @@ class Passage:
         layer = self.stack.layers[number]
         own = {id(p): weights[n] for n, p in layer.named_parameters() if n in weights}
         self.masks.enter(number + 1)
-        with Folded(hidden.shape[0] // self.entry.rows, own, self.masks, wanted):
+        copies = hidden.shape[0] // self.entry.stride
+        with Folded(copies, own, self.masks, wanted, self.frozen):
             return self.stack.call(number, layer, hidden, self.entry)
 
     def _one(self, number: int) -> Callable[[Weights, Tensor], Tensor]:
@@ -119,7 +118,7 @@ def can_leave_together(stack: LayerStack) -> bool:
         hidden = _two(entry.hidden)
         try:
             alone = torch.cat([leave(one) for one in hidden.split(entry.rows)])
-            return _alike([leave(hidden)], [alone])
+            return alike([leave(hidden)], [alone])
         except CANT:
             return False
 
@@ -178,7 +177,7 @@ def _is_right(passage: Passage, number: int) -> bool:
         ours = _results(passage, number, weights, hidden)
     except CANT:
         return False
-    return all(_alike(one, two) for one, two in zip(ours, theirs, strict=True))
+    return all(alike(one, two) for one, two in zip(ours, theirs, strict=True))
 
 
 def _in_float32(passage: Passage, number: int) -> Passage:
@@ -211,23 +210,3 @@ def _results(passage: Passage, number: int, weights: Weights, hidden: Tensor) ->
     first, *rest = [torch.zeros_like(w) if g is None else g for g, w in pairs]
     shared = passage.through(number, {}, hidden)
     return [[output.detach()], [first], rest, [shared.detach()]]
-
-
-def _alike(ones: list[Tensor], twos: list[Tensor]) -> bool:
-    """Whether tensors differ by rounding alone, by the size of the largest: some gradients, as
-    those of keys' biases, are 0."""
-    apart = max(largest(one - two) for one, two in zip(ones, twos, strict=True))
-    return apart <= TOLERANCE * max(1e-6, *map(largest, twos))
-
-
-def largest(tensor: Tensor) -> float:
-    """The largest absolute number in a tensor; nan if it holds one."""
-    low, high = tensor.detach().aminmax()  # ten times as fast as the infinity norm
-    return torch.maximum(-low, high).item()
-
-
-def wave(like: Tensor) -> Tensor:
-    """Numbers between -1 and 1 in the shape of `like`, which differ between neighbours and rows."""
-    count = like.numel()
-    short = torch.sin(torch.arange(min(count, PERIOD), device=like.device) * 1.7)
-    return short.repeat(-(-count // PERIOD))[:count].view(like.shape).to(like.dtype)

@@ -3,7 +3,7 @@
 The windows of a job train side by side (`variants`), in groups that fit the device's memory. All
 see the same examples in the same order under the same dropout masks, and each is clipped by the
 norm of its own gradient: a window's result doesn't depend on its companions. A killed job goes
-on from the last finished epoch of its group.
+on from the last epoch of its group that was saved.
 """
 
 import logging
@@ -98,10 +98,12 @@ class Retraining:
                 **identity,
                 "recipe": asdict(recipe),
                 "precision": job.precision,
+                "packed": self.shared.stack.packed,
                 "seed": job.seed,
                 "heldout_seed": heldout_seed,
                 "device": memorised.device.type,
             },
+            job.save_minutes,
         )
 
     def run(
@@ -110,7 +112,7 @@ class Retraining:
         after_epoch: Callable[[int], None] = lambda epoch: None,
         whole_error: float | None = None,
     ) -> RetrainResult:
-        """Retrain and evaluate `windows`; `after_epoch` is called when an epoch has been saved.
+        """Retrain and evaluate `windows`; `after_epoch` is called at the end of an epoch.
 
         whole_error: the noisy error of the window of all layers, where it isn't among them.
         """
@@ -234,11 +236,10 @@ def measure_cost(
     model, n_layers = shared.model, shared.n_layers
     whole = WindowVariants(shared, initial, [(1, n_layers)])
     model.train()
-    kept = kept_bytes(
-        partial(whole.logits, inputs), [*whole.parameters().values(), *model.parameters()]
-    )
+    rows = [rows for rows, _ in whole.sheets().values()]
+    kept = kept_bytes(partial(whole.logits, inputs), [*rows, *model.parameters()])
     model.eval()
-    tail = sum(stack.numel() for stack in whole.tail.values())
+    tail = sum(sheet.rows.numel() for sheet in whole.tail.sheets.values())
     del whole
     release(model.device)
     layer = sum(parameter.numel() for parameter in own_parameters(initial[0]).values())

@@ -38,10 +38,12 @@ def retrain_checkpoints(
     reading: Reading,
     recipe: RetrainingRecipe,
     precision: str,
+    packed: bool,
     seed: int,
     heldout_seed: int,
     memory_mb: float | None,
     code: str,
+    save_minutes: float = 0.0,
 ) -> None:
     """Retrain windows ("all", "from-S" or "S-E") of theta_M2 from theta_P; write both tables.
 
@@ -50,6 +52,7 @@ def retrain_checkpoints(
     reuse_memory()
     record = RunRecord(precision, [memorised, pretrained])
     model = on_device(load_finetuned(memorised, base=pretrained), record.device)
+    record.pack(model, packed, trained=True)
     chosen = parse_windows(windows, len(find_layers(model)))
     training, pad_id = noisy_training(data, memorised, reading)
     job = Retraining(
@@ -57,7 +60,7 @@ def retrain_checkpoints(
         load_start(model, pretrained, reading.class_names, seed),
         training,
         partial(with_heldout, data=data, checkpoint=memorised, reading=reading),
-        JobSettings(seed, pad_id, record.precision, memory_mb),
+        JobSettings(seed, pad_id, record.precision, memory_mb, save_minutes),
         recipe,
         heldout_seed,
         scratch,
@@ -70,6 +73,7 @@ def retrain_checkpoints(
             "reading": asdict(reading),
         },
     )
+    record.packed = job.shared.stack.packed
     result = job.run(chosen, whole_error=_whole_error(whole, len(find_layers(model))))
     write_parquet(result.examples, examples)
     write_tsv(result.table, table, COLUMNS["windows"])

@@ -10,7 +10,7 @@ import torch
 
 from memloc.store.files import DiskFull, readable
 from memloc.training.optimiser import Optimiser
-from memloc.training.states import States
+from memloc.training.states import Saving, States
 from memloc.windows import Window, window_name, window_of
 
 logger = logging.getLogger(__name__)
@@ -21,12 +21,13 @@ class Store:
     """A scratch folder of one job; content of another `identity` is thrown away.
 
     finished.N: of the N-th group that has ended, per window the class ids of the evaluated
-    examples. group.E: of the group in training, stacked weights, moments and schedule after epoch
-    E; those of its last two epochs are kept.
+    examples. group.E: of the group in training, the windows' weights, moments and schedule after
+    epoch E; the last two that were saved are kept, at least `save_minutes` apart.
     """
 
-    def __init__(self, folder: str | Path, identity: dict[str, Any]):
+    def __init__(self, folder: str | Path, identity: dict[str, Any], save_minutes: float = 0.0):
         self.states = States(folder, identity)
+        self.saving = Saving(self.states, GROUP, save_minutes)
         self._begun = next(self.states.saved(GROUP), None)
 
     def clear(self) -> None:
@@ -60,25 +61,26 @@ class Store:
         self,
         epoch: int,
         windows: Sequence[Window],
-        stacks: Mapping[str, torch.Tensor],
+        rows: Mapping[str, torch.Tensor],
         optimiser: Optimiser,
     ) -> None:
-        """Save a group after an epoch; on a full disk the run goes on without being saved."""
-        self.states.drop(GROUP, before=epoch - 1)
-        needed = 3.1 * sum(stack.nbytes for stack in stacks.values())
+        """Save a group after an epoch, if that is due; on a full disk it goes on without it."""
+        if not self.saving.is_due:
+            return
+        needed = 3.1 * sum(own.nbytes for own in rows.values())
         if shutil.disk_usage(self.states.folder).free < 2 * needed:
             self._unsaved(needed)
             return
         names = [window_name(window) for window in windows]
         facts = {"windows": names, "schedule": optimiser.schedule_state()}
         try:
-            self.states.save(GROUP, epoch, facts, weights=stacks, moments=optimiser.moments())
+            self.saving.save(epoch, facts, weights=rows, moments=optimiser.moments())
         except DiskFull:  # others filled it meanwhile
             self._unsaved(needed)
 
     def _unsaved(self, needed: float) -> None:
         logger.warning(
-            "%s: %s free are too few to save %s per epoch: a killed job would repeat its epochs "
+            "%s: %s free are too few to save %s: a killed job would repeat its epochs "
             "since the last one saved",
             self.states.folder,
             readable(shutil.disk_usage(self.states.folder).free),
@@ -88,7 +90,7 @@ class Store:
     def load(
         self,
         windows: Sequence[Window],
-        stacks: Mapping[str, torch.Tensor],
+        rows: Mapping[str, torch.Tensor],
         optimiser: Optimiser,
     ) -> int:
         """Put the saved state of these very windows in place; the epochs done (0: none).
@@ -97,13 +99,14 @@ class Store:
         """
         found = self._begun if self.begun() == list(windows) else None
         self._begun = None
+        self.saving.begin(found.number if found else 0)
         if found is None:
             self.states.drop(GROUP)
             return 0
         saved = found.tensors("weights")
         with torch.no_grad():
-            for name, stack in stacks.items():
-                stack.copy_(saved[name])
+            for name, own in rows.items():
+                own.copy_(saved[name])
         optimiser.resume(found.tensors("moments"), found.facts["schedule"])
         logger.info("resuming %d window(s) after epoch %d", len(windows), found.number)
         return found.number

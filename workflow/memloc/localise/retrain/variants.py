@@ -7,7 +7,7 @@ ones through the shared layers: gradients pass through these, but none is kept f
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
-from memloc.localise.retrain.folding import Folded, Unfoldable
+from memloc.localise.retrain.folding import Folded, Frozen, Unfoldable, products_dtype
 from memloc.localise.retrain.layer_copies import (
     FOLDED,
     Passage,
@@ -23,10 +23,13 @@ from memloc.localise.retrain.layer_copies import (
     can_pick,
     choose_way,
 )
+from memloc.localise.retrain.own_weights import OwnWeights
 from memloc.models.adapters import own_parameters, unfreeze_layers
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
+from memloc.models.packing import is_packed
 from memloc.models.pooled_states import TokensOf, pooled_tokens
+from memloc.models.products import linear_parameters
 from memloc.windows import Window
 
 logger = logging.getLogger(__name__)
@@ -44,13 +47,16 @@ class SharedModel:
         self.model = model
         self.tail = tail_names(model) if own_head else []
         model.requires_grad_(False).eval()
-        self.stack = LayerStack(model)
+        self.stack = LayerStack(model, packed=False)
         self.masks = Masks(seed, model.device)
+        self.frozen = Frozen()
         self.way = way or choose_way(self.stack)
         if self.way != FOLDED:
             logger.warning("layers of %s can't be folded: %s", type(model).__name__, self.way)
         self.leaves_together = can_leave_together(self.stack)
         self.read = self._tokens_read() if self.way == FOLDED else None
+        # From here on, as the ways were tried on padded batches; only folded copies can be packed.
+        self.stack.packed = self.way == FOLDED and is_packed(model)
 
     def _tokens_read(self) -> TokensOf | None:
         """Which tokens' last states make the logits; None: layer L has to be whole for all."""
@@ -86,39 +92,41 @@ class WindowVariants:
             for number in range(1, shared.n_layers + 1)
         ]
         self.weights = [
-            _stacked(own_parameters(layer), len(members))
+            OwnWeights(own_parameters(layer), members, _products(layer))
             for layer, members in zip(initial, self.members, strict=True)
         ]
-        own = dict(shared.model.named_parameters())
-        self.tail = _stacked({name: own[name] for name in shared.tail}, len(self.windows))
+        own = {name: p for name, p in shared.model.named_parameters() if name in shared.tail}
+        self.tail = OwnWeights(own, self.windows, _products(shared.model))
 
-    def parameters(self) -> dict[str, Tensor]:
-        """Every stack (windows, ...) by a name of its own."""
-        named = {f"tail.{name}": stack for name, stack in self.tail.items()}
-        for number, stacks in enumerate(self.weights, start=1):
-            named |= {f"{number}.{name}": stack for name, stack in stacks.items()}
-        return named
+    def own(self) -> dict[str, OwnWeights]:
+        """What windows own of each layer, and of what follows layer L, by name."""
+        layers = {str(number): weights for number, weights in enumerate(self.weights, start=1)}
+        return layers | {"tail": self.tail}
+
+    def sheets(self) -> dict[str, tuple[Tensor, list[Window]]]:
+        """What the optimiser moves, by names of their own: tensors (windows, numbers), and which
+        windows these are."""
+        return {
+            f"{name}.{i}": (sheet.rows, weights.members)
+            for name, weights in self.own().items()
+            for i, sheet in enumerate(weights.sheets.values())
+        }
 
     def gradients(self) -> dict[Window, list[Tensor]]:
-        """Per window its own gradients, as views into the stacks' (to measure and scale)."""
-        rows: dict[Window, list[Tensor]] = {window: [] for window in self.windows}
-        for members, stacks in [
-            *zip(self.members, self.weights, strict=True),
-            (self.windows, self.tail),
-        ]:
-            for stack in stacks.values():
-                if stack.grad is not None:
-                    for window, row in zip(members, stack.grad.unbind(), strict=True):
-                        rows[window].append(row)
-        return rows
+        """Per window its own gradients, those of a layer in the order of its parameters."""
+        found: dict[Window, list[Tensor]] = {window: [] for window in self.windows}
+        for weights in self.own().values():
+            for window, rows in weights.gradients().items():
+                found[window] += rows
+        return found
 
     def logits(self, inputs: dict[str, Tensor]) -> Tensor:
         """(windows, rows, classes) of a batch; dropout (if training) by the masks' present step."""
         shared = self.shared
         shared.masks.enter(0)
-        with torch.no_grad(), Folded(1, {}, shared.masks):
+        with torch.no_grad(), Folded(1, {}, shared.masks, frozen=shared.frozen):
             entry = shared.stack.enter(inputs)
-        states = self._sweep(Passage(shared.stack, entry, shared.masks, shared.way))
+        states = self._sweep(Passage(shared.stack, entry, shared.masks, shared.way, shared.frozen))
         hidden = torch.cat([states[window] for window in self.windows])
         return self._leave(hidden, entry).float().unflatten(0, (len(self.windows), -1))
 
@@ -145,29 +153,41 @@ class WindowVariants:
             return states
         entry, shared = passage.entry, self.shared
         hidden = torch.cat(list(states.values()))
-        weights = self.weights[number - 1] if own else {}
+        weights = self.weights[number - 1].stacks(self._short) if own else {}
         read = shared.read if number == shared.n_layers else None
         wanted = read(entry.inputs) if read else None
+        if wanted is not None and entry.places:
+            wanted = entry.places.numbers(wanted)
         after = passage.through(number - 1, weights, hidden, wanted)
-        return dict(zip(states, after.split(entry.rows), strict=True))
+        return dict(zip(states, after.split(entry.stride), strict=True))
+
+    @property
+    def _short(self) -> torch.dtype | None:
+        """What folded products are cast to."""
+        return products_dtype(self.shared.model.device) if self.shared.way == FOLDED else None
 
     def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:
         """Logits of all windows' states."""
+        tail = self.tail.stacks(self._short)
         if self.shared.leaves_together:
-            return self._leave_together(hidden, entry, slice(None))
-        parts = hidden.split(entry.rows)
-        each = [self._leave_together(h, entry, slice(i, i + 1)) for i, h in enumerate(parts)]
+            return self._leave_together(hidden, entry, tail)
+        own = {name: stack.split(1) for name, stack in tail.items()}
+        each = [
+            self._leave_together(h, entry, {name: parts[i] for name, parts in own.items()})
+            for i, h in enumerate(hidden.split(entry.stride))
+        ]
         return torch.cat(each)
 
-    def _leave_together(self, hidden: Tensor, entry: Entry, which: slice) -> Tensor:
+    def _leave_together(self, hidden: Tensor, entry: Entry, tail: dict[str, Tensor]) -> Tensor:
         shared = self.shared
         model = shared.model
-        named = dict(model.named_parameters())
-        own = {id(named[name]): stack[which] for name, stack in self.tail.items()}
+        named = dict(model.named_parameters()) if tail else {}
+        own = {id(named[name]): stack for name, stack in tail.items()}
         shared.masks.enter(0)
         with _after_layers(shared, lambda: shared.masks.enter(shared.n_layers + 1)):
             try:
-                with Folded(hidden.shape[0] // entry.rows, own, shared.masks):
+                copies = hidden.shape[0] // entry.stride
+                with Folded(copies, own, shared.masks, frozen=shared.frozen):
                     return shared.stack.leave(hidden, entry)
             except Unfoldable as error:
                 raise MemlocError(
@@ -176,16 +196,8 @@ class WindowVariants:
                 ) from None
 
 
-def _stacked(parameters: Mapping[str, Tensor], copies: int) -> dict[str, Tensor]:
-    if not copies:
-        return {}
-    return {
-        name: p.detach()
-        .expand(copies, *p.shape)
-        .clone(memory_format=torch.contiguous_format)
-        .requires_grad_()
-        for name, p in parameters.items()
-    }
+def _products(module: nn.Module) -> set[str]:
+    return {name for *_, name in linear_parameters(module)}
 
 
 class _after_layers:

@@ -42,8 +42,9 @@ GIVEN_NOTE = (
     "The models were fine-tuned elsewhere: their checkpoints were examined and copied, and nothing "
     "was trained over them. What can run follows from the checkpoints that are there."
 )
-# Settings that change no result.
+# Settings that change no result, and those that have a part of their own.
 NO_MATTER = (
+    "given",
     "results_dir",
     "resources_dir",
     "task_folders",
@@ -74,7 +75,8 @@ def differences(content: Content) -> list[tuple[str, str, str]]:
         kept.append(flat({k: v for k, v in used.items() if k not in NO_MATTER}))
     here, theirs = kept
     keys = dict.fromkeys([*theirs, *here])
-    pairs = [(key, here.get(key, "–"), theirs.get(key, "–")) for key in keys]
+    plain = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]
+    pairs = [(key, here.get(key, "–"), theirs.get(key, "–")) for key in plain]
     return [(key, _written(one), _written(two)) for key, one, two in pairs if one != two]
 
 
@@ -108,10 +110,11 @@ def build(content: Content) -> Section:
         else ("Perturbed labels", "the data's own" if content.given else ratio),
         ("Inputs", f"cut at {data.get('max_length')} tokens (max_length)"),
         ("Training rows", f"{rows} (max_train)"),
-        ("Fine-tuning", "given (see Given checkpoints)" if content.given else tuning),
+        ("Fine-tuning", _fine_tuning(content, tuning)),
         ("Techniques", ", ".join(_run(content, "techniques"))),
         ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
+        ("Packed tokens", "yes" if settings.get("packed") else "no"),
         ("Device", ", ".join(facts_of(content, "device")) or "not recorded"),
         ("Software", software(content)),
     ]
@@ -119,6 +122,16 @@ def build(content: Content) -> Section:
     texts = [{"title": "The whole configuration", "text": text}]
     parts = [_differing(content), _models(content), _given(content), _tasks(content)]
     return Section([*parts, Part(texts=texts)], facts=facts)
+
+
+def _fine_tuning(content: Content, tuning: str) -> str:
+    """How models were trained; of given runs, only what `train_missing` names was."""
+    if not content.given:
+        return tuning
+    trained = (content.settings.get("given") or [{}])[0].get("train_missing", [])
+    return "given (see Given checkpoints)" + (
+        f"; {' and '.join(trained)} trained here: {tuning}" if trained else ""
+    )
 
 
 def _run(content: Content, key: str) -> list[str]:
