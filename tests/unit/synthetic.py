@@ -240,7 +240,7 @@ def _tables(folder, tasks, models, seeds, techniques, options):
     if swept:
         names = ("task", "model", "seed", "technique")
         keyed = [({n: getattr(run, n) for n in names}, run.frame) for run in swept]
-        frames["windows"] = window_table(keyed)
+        frames["windows"] = window_table(keyed, {(r.task, r.model, r.seed): 1.0 for r in swept})
     tables = {name: folder / "summary" / f"{name}.tsv" for name in frames}
     for name, path in tables.items():
         write_tsv(frames[name], path)

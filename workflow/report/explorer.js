@@ -26,8 +26,8 @@ if (explorer) {
     const [noisy, clean, seeds] = table.n;
     const [raw, normalised, loss] = errors;
     told.textContent =
-      `${words(window)}, ${data.act[value("technique")] ?? "changing"}: ${percent(raw, 1)} of ${noisy} noisy labels undone` +
-      ` (${percent(normalised, 1)} of what all layers undo), error on ${clean} clean examples ${percent(loss, 1)}; ` +
+      `${words(window)}, ${data.act[value("technique")] ?? "changing"}: ${percent(raw, 1)} of the memorised noisy labels undone` +
+      ` (${percent(table.memorised)} of ${noisy} were memorised); normalised noisy error ${percent(normalised, 1)}, error on ${clean} clean examples ${percent(loss, 1)}; ` +
       (seeds === 1 ? "1 seed." : `mean of ${seeds} seeds.`);
   };
 
@@ -84,17 +84,20 @@ if (explorer) {
     const place = explorer.querySelector(".reverted");
     if (!place) return;
     place.replaceChildren();
-    if (!opened || value("technique") !== "swapping") return;
+    if (!opened) return;
     const pair = data.reverted.of?.[`${value("task")}|${value("model")}`];
-    const [indices, count] = pair?.[opened] ?? [[], 0];
+    const known = pair && value("technique") === "swapping";
+    const count = pair?.count[opened] ?? 0;
+    const rows = pair?.rows[opened] ?? [];
     const line = document.createElement("p");
     line.textContent = !pair ? "The texts of examples aren't on this page."
-      : count ? `${words(opened)}: the smallest window that reverts ${count === 1 ? "1 example" : `${count} examples`}` +
-        (count > indices.length ? `, of which ${indices.length} are:` : ":")
-      : `${words(opened)}: no example needs this very window; smaller ones revert those that it reverts.`;
+      : !known ? "Which examples a window reverts is known of swapping alone."
+      : `${words(opened)}, swapped: reverts ${count} of ${pair.n} memorised examples` +
+        (shown().n[2] > 1 ? ", each in at least one seed" : "") +
+        (!count ? "." : count > rows.length ? `; ${rows.length} of them are on this page:` : ":");
     const list = document.createElement("ul");
-    indices.forEach((index) => {
-      const [text, original, trained] = data.reverted.texts[value("task")][index];
+    (known ? rows : []).forEach((place) => {
+      const [text, original, trained] = data.reverted.texts[value("task")][place];
       const item = document.createElement("li");
       item.textContent = `${text} (true label ${original}, trained label ${trained})`;
       list.append(item);

@@ -12,4 +12,10 @@ with job(snakemake):
         snakemake.params.trainings,
         snakemake.output.edits,
     )
-    write_windows(snakemake.input.tables, snakemake.params.runs, snakemake.output.windows)
+    write_windows(
+        snakemake.input.tables,
+        snakemake.params.runs,
+        snakemake.input.histories,
+        snakemake.params.trainings,
+        snakemake.output.windows,
+    )

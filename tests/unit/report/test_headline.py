@@ -117,14 +117,15 @@ def test_a_perfect_order_of_five_tasks_has_the_p_of_five_tasks():
     assert np.allclose(found.loc[chosen, "p"], 2 / 120) and chosen.any()
 
 
-def windows_of(folder, **errors):
+def windows_of(folder, memorised=1.0, **errors):
     """Content whose swapped windows of 4 layers err as given: start_end=(noisy, clean)."""
     frame = pd.DataFrame(all_windows(4), columns=["start", "end"])
     chosen = [errors.get(f"w{s}_{e}", (0.2, 0.0)) for s, e in all_windows(4)]
     frame[["noisy_error", "clean_error"]] = chosen
     frame = frame.assign(noisy_error_normalised=frame["noisy_error"], n_noisy=40, n_clean=300)
     runs = [{"task": "rte", "model": "bert", "seed": s, "technique": "swapping"} for s in (1, 2)]
-    return content(folder, windows=window_table([(run, frame) for run in runs]))
+    shares = {("rte", "bert", seed): memorised for seed in (1, 2)}
+    return content(folder, windows=window_table([(run, frame) for run in runs], shares))
 
 
 def test_the_smallest_window_that_spares_clean_examples_is_told_with_its_n(tmp_path):
@@ -133,6 +134,20 @@ def test_the_smallest_window_that_spares_clean_examples_is_told_with_its_n(tmp_p
         "On RTE, swapping layers 1–2 of 4 undoes 97 % of the wrong labels that BERT had learnt, at "
         "no loss on the rest (n = 40 noisy and 300 clean examples, 2 seeds)."
     ]
+
+
+def test_of_labels_that_were_never_learnt_none_counts_as_undone(tmp_path):
+    """Of 40 noisy examples 16 were learnt: an error of 0.98 is 0.95 of these, and 0.9 is 0.75."""
+    found = headline(windows_of(tmp_path, 0.4, w2_2=(0.9, 0.0), w1_2=(0.98, 0.0)))
+    assert found["answer"] == [
+        "On RTE, swapping layers 1–2 of 4 undoes 95 % of the 40 % of wrong labels that BERT had "
+        "learnt, at no loss on the rest (n = 40 noisy and 300 clean examples, 2 seeds)."
+    ]
+
+
+def test_a_model_that_learnt_no_noise_has_none_to_undo(tmp_path):
+    (said,) = headline(windows_of(tmp_path, 0.0, w1_2=(1.0, 0.0)))["answer"]
+    assert said.startswith("On RTE, BERT had learnt none of the wrong labels (n = 40 noisy")
 
 
 def test_where_no_window_will_do_the_most_is_told(tmp_path):
@@ -144,7 +159,10 @@ def test_many_tasks_and_models_have_a_sentence_per_group(tmp_path):
     frame = synthetic.windows(0, 1, 6)
     runs = [{"task": t, "model": m, "seed": 1, "technique": "swapping"}
             for t in ("rte", "wic", "sst2") for m in ("bert", "opt")]  # fmt: skip
-    said = headline(content(tmp_path, windows=window_table([(r, frame) for r in runs])))["answer"]
+    shares = {(r["task"], r["model"], 1): 1.0 for r in runs}
+    said = headline(content(tmp_path, windows=window_table([(r, frame) for r in runs], shares)))[
+        "answer"
+    ]
     assert [line.split(":")[0] for line in said] == ["NLU", "Sentiment"]
     assert "in 4 of 4 cases" in said[0] and "in 2 of 2 cases" in said[1]
 

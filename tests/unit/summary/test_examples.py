@@ -7,7 +7,8 @@ import pytest
 from example_tables import N_LAYERS, NAMES, study, tables
 from memloc.errors import MemlocError
 from memloc.store.tables import read_tsv
-from memloc.summary.examples import RUN_COLUMNS, locate, ranks, read_locations, shares
+from memloc.summary.examples import RUN_COLUMNS, locate, ranks, read_locations, shares, windows_in
+from memloc.windows import window_name
 
 
 def brute_force(kept):
@@ -37,6 +38,8 @@ def test_smallest_windows_equal_brute_force():
     found = locate(examples, memorised.sample(frac=1, random_state=1))
     for row, kept in zip(found.itertuples(), examples.to_dict("records"), strict=True):
         assert (row.length, row.start) == brute_force(kept)
+        reverting = {window_name(window) for window in windows_in(row.windows, N_LAYERS)}
+        assert reverting == {name for name in NAMES if not kept[name]}
 
 
 def test_other_examples_are_refused():
@@ -83,6 +86,7 @@ def test_tables_round_trip(tmp_path):
     outputs = study(tmp_path)
     examples = read_locations(outputs["examples"])
     assert len(examples) == 120 and set(examples["length"]) <= {"1", "2", "3", "none"}
+    assert examples["windows"].str.startswith("0x").all()
     again = shares(examples)
     kept = read_tsv(outputs["example_shares"])
     assert again["share"].tolist() == pytest.approx(kept["share"].tolist())

@@ -93,7 +93,7 @@ def _round(value: float, digits: int = 3) -> float | None:
 
 
 def _windows(frame: pd.DataFrame) -> Iterator[tuple[str, Json]]:
-    """Key task|model|technique: counts and, by window, [noisy, normalised, clean error]."""
+    """Key task|model|technique: counts and, by window, [undone, normalised, clean error]."""
     if frame.empty:
         return
     for key, part in frame.groupby(["task", "model", "technique"], sort=False):
@@ -102,9 +102,10 @@ def _windows(frame: pd.DataFrame) -> Iterator[tuple[str, Json]]:
             "|".join(key),
             {
                 "n": [int(first[name]) for name in ("n_noisy", "n_clean", "n_seeds")],
+                "memorised": _round(first["memorised"]),
                 "best": "".join(_name(r) for _, r in part[part["smallest"] == "yes"].iterrows()),
                 "of": {
-                    _name(row): [_round(row[c]) for c in ("noisy_error", "error", "clean_error")]
+                    _name(row): [_round(row[c]) for c in ("undone", "error", "clean_error")]
                     for _, row in part.iterrows()
                 },
             },

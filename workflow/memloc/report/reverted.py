@@ -1,59 +1,85 @@
-"""Which examples a window of the first screen's map reverts: texts and labels, for a click."""
+"""Which examples a window of the first screen's map reverts: texts and labels, for a click.
 
+A window reverts an example if theta_M2 had memorised it and, with the window swapped, no longer
+predicts its perturbed label; over seeds, if it does so in at least one. The page counts all such
+examples, and holds the texts of some, the same ones for every window and model of a task.
+"""
+
+from collections import Counter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from memloc.report.parts import Content
 from memloc.store.columns import text_names
 from memloc.store.tables import read_parquet
-from memloc.summary.examples import NONE
+from memloc.summary.examples import windows_in
+from memloc.windows import window_name
 
-MOST = 12  # examples of a window, task and model
+MOST = 60  # examples of a task
 LONGEST = 140  # characters of a text
 
 
 def reverted(content: Content) -> dict[str, Any]:
-    """texts: task -> index -> [text, original, trained label]; of: task|model -> window -> indices.
+    """What a click on a window lists; empty without the table examples or the texts.
 
-    A window has the examples that it is the smallest swapped one to revert, in any seed. Empty
-    without the table examples or the texts.
+    texts: task -> [text, original, trained label] of the examples shown; of: task|model -> n, the
+    memorised examples, count, window -> how many of them it reverts, and rows, window -> those of
+    the texts, by their place.
     """
     if not content.has("examples"):
         return {}
     frame = content.read("examples")
-    frame = frame[frame["length"].astype(str) != NONE]
+    frame = frame[frame["memorised"]]
     found: dict[str, Any] = {"texts": {}, "of": {}}
     for task, part in frame.groupby("task", sort=False):
         if task in content.data:
-            own = {f"{task}|{m}": _windows(rows) for m, rows in part.groupby("model", sort=False)}
-            found["of"] |= own
-            named = {i for windows in own.values() for shown, _ in windows.values() for i in shown}
-            found["texts"][task] = _texts(content, task, named)
+            shown = _spread(part)
+            found["texts"][task] = _texts(content, task, shown)
+            for model, rows in part.groupby("model", sort=False):
+                found["of"][f"{task}|{model}"] = _windows(rows, shown)
     return found if found["of"] else {}
 
 
-def _windows(rows: pd.DataFrame) -> dict[str, tuple[list[str], int]]:
-    """By window: the first examples whose smallest reverting one it is, and how many there are."""
-    starts, lengths = rows["start"].astype(int), rows["length"].astype(int)
-    names = [f"{s}-{s + n - 1}" for s, n in zip(starts, lengths, strict=True)]
-    groups = rows["index"].astype(str).groupby(names, sort=False)
-    every = {name: list(dict.fromkeys(part)) for name, part in groups}
-    return {name: (indices[:MOST], len(indices)) for name, indices in every.items()}
+def _spread(rows: pd.DataFrame) -> list[int]:
+    """Examples from the one that fewest windows revert to the one that most do."""
+    order = rows.groupby("index")["share"].mean().sort_values(kind="stable").index
+    chosen = np.linspace(0, len(order) - 1, min(MOST, len(order))).round().astype(int)
+    return [int(order[i]) for i in chosen]
 
 
-def _texts(content: Content, task: str, named: set[str]) -> dict[str, list[str]]:
-    frame = read_parquet(content.data[task])
-    frame = frame[frame["index"].astype(str).isin(named)]
-    names = text_names(frame.columns)
+def _windows(rows: pd.DataFrame, shown: list[int]) -> dict[str, Any]:
+    """What the windows of one task and model revert."""
+    n_layers = int(rows["n_layers"].iloc[0])
+    places = {index: place for place, index in enumerate(shown)}
+    counts: Counter[str] = Counter()
+    listed: dict[str, list[int]] = {}
+    for index, seeds in rows.groupby("index", sort=False)["windows"]:
+        found = {window for bits in seeds for window in windows_in(bits, n_layers)}
+        for name in map(window_name, found):
+            counts[name] += 1
+            if index in places:
+                listed.setdefault(name, []).append(places[index])
     return {
-        str(row["index"]): [
+        "n": rows["index"].nunique(),
+        "count": dict(counts),
+        "rows": {name: sorted(of) for name, of in listed.items()},
+    }
+
+
+def _texts(content: Content, task: str, shown: list[int]) -> list[list[str]]:
+    frame = read_parquet(content.data[task])
+    names = text_names(frame.columns)
+    rows = frame.assign(index=frame["index"].astype(int)).set_index("index").loc[shown]
+    return [
+        [
             _cut(" | ".join(str(row[name]) for name in names)),
             "unknown" if pd.isna(row["original_label"]) else str(row["original_label"]),
             str(row["label"]),
         ]
-        for row in frame.to_dict("records")
-    }
+        for row in rows.to_dict("records")
+    ]
 
 
 def _cut(text: str) -> str:

@@ -20,6 +20,7 @@ ACTS = {
     "rewinding-pretrained": "rewinding", "rewinding-memorised": "rewinding",
 }  # fmt: skip
 SINGLY = 4  # up to so many tasks and models have a sentence each
+ALL = 0.995  # a share of memorised labels that is written as 100 %
 NO_LOSS = 0.0005  # a clean error that is written as 0.0 %
 
 
@@ -59,6 +60,12 @@ def labels_of(content: Content) -> str:
     return "labels that count as noisy" if finds_noise(content) else "wrong labels"
 
 
+def learnt(content: Content, row: pd.Series) -> str:
+    """Of what a window undoes a share: "39 % of wrong labels that BERT had learnt"."""
+    share = "" if row["memorised"] >= ALL else f"{percent(row['memorised'])} of "
+    return f"{share}{labels_of(content)} that {content.model_label(row['model'])} had learnt"
+
+
 def _counted(row: pd.Series) -> str:
     return (
         f"n = {row['n_noisy']:,} noisy and {row['n_clean']:,} clean examples, "
@@ -81,8 +88,8 @@ def _single(content: Content, pair: pd.DataFrame, technique: str) -> str:
         else f"at an error of {percent(clean, 1)} on clean examples"
     )
     return (
-        f"{where}, {act} {layers(row, n_layers)} undoes {percent(row['noisy_error'])} of the "
-        f"{labels_of(content)} that {content.model_label(row['model'])} had learnt, {loss} "
+        f"{where}, {act} {layers(row, n_layers)} undoes {percent(row['undone'])} of the "
+        f"{learnt(content, row)}, {loss} "
         f"({_counted(row)})."
     )
 
@@ -90,15 +97,18 @@ def _single(content: Content, pair: pd.DataFrame, technique: str) -> str:
 def _none(content: Content, pair: pd.DataFrame, act: str, n_layers: int) -> str:
     """What is said where no window will do: the most that is undone at little cost."""
     cheap = pair[pair["clean_error"] <= LITTLE]
-    model = content.model_label(pair.iloc[0]["model"])
+    row = pair.iloc[0]
+    if pair["undone"].isna().all():
+        model = content.model_label(row["model"])
+        return f"{model} had learnt none of the {labels_of(content)} ({_counted(row)})."
     lead = (
-        f"{act} no window of layers undoes {percent(MOST)} of the {labels_of(content)} that "
-        f"{model} had learnt at an error of at most {percent(LITTLE)} on clean examples"
+        f"{act} no window of layers undoes {percent(MOST)} of the {learnt(content, row)} at an "
+        f"error of at most {percent(LITTLE)} on clean examples"
     )
     if cheap.empty:
-        return f"{lead} ({_counted(pair.iloc[0])})."
-    best = cheap.loc[cheap["noisy_error"].idxmax()]
-    undone = percent(best["noisy_error"])
+        return f"{lead} ({_counted(row)})."
+    best = cheap.loc[cheap["undone"].idxmax()]
+    undone = percent(best["undone"])
     return f"{lead}; the most is {undone}, by {layers(best, n_layers)} ({_counted(best)})."
 
 
@@ -123,8 +133,10 @@ def _range(content: Content, pairs: list[pd.DataFrame], title: str, act: str) ->
         f"{percent(MOST)} of the {labels_of(content)} that were learnt are undone, at an error of "
         f"at most {percent(LITTLE)} on clean examples"
     )
+    least = min(p["memorised"].min() for p in pairs)
+    part = f" (of them all, {percent(least)} or more were learnt)" if least < ALL else ""
     if not rows:
-        return f"{title}: by {act} windows of layers, in {cases} {what}."
+        return f"{title}: by {act} windows of layers, in {cases} {what}{part}."
     share = pd.Series([(r["end"] - r["start"] + 1) / depth[r["task"], r["model"]] for r in rows])
     order = share.sort_values(kind="stable").index
     ends = [rows[order[0]], rows[order[-1]]]
@@ -136,5 +148,5 @@ def _range(content: Content, pairs: list[pd.DataFrame], title: str, act: str) ->
     span = named[0] if len(rows) == 1 else f"from {named[0]} to {named[1]}"
     return (
         f"{title}: by {act} {percent(share.median())} of the layers in the median, in {cases}, "
-        f"{what}: {span}."
+        f"{what}: {span}{part}."
     )

@@ -17,10 +17,19 @@ import pandas as pd
 
 from memloc.errors import MemlocError
 from memloc.store.tables import read_parquet, read_tsv, write_tsv
-from memloc.windows import window_of
+from memloc.windows import Window, all_windows, window_of
 
 NONE = "none"
-RUN_COLUMNS = ["index", "memorised", "length", "start", "single_layers", "share", "n_layers"]
+RUN_COLUMNS = [
+    "index",
+    "memorised",
+    "length",
+    "start",
+    "single_layers",
+    "share",
+    "windows",
+    "n_layers",
+]
 COLUMNS = {
     "examples": ["task", "model", "seed", *RUN_COLUMNS],
     "example_shares": [
@@ -36,14 +45,13 @@ def locate(examples: pd.DataFrame, memorised: pd.DataFrame) -> pd.DataFrame:
     """A row per noisy example of one run, from its swap_examples and swap_memorised tables.
 
     length and start: of the smallest window that reverts it ("none" if none does); single_layers:
-    layers that revert it alone, as "2,5"; share: of all windows that revert it. Examples that
-    aren't memorised have "none" and no share.
+    layers that revert it alone, as "2,5"; share: of all windows that revert it; windows: which do,
+    see `windows_in`. Examples that aren't memorised have "none" and no share.
     """
     known = memorised.set_index("index")["memorised"]
     if set(known.index) != set(examples["index"]):
         raise MemlocError("the tables of swapped and of memorised examples differ in examples")
-    windows = [window_of(name) for name in examples.columns if name != "index"]
-    windows.sort(key=lambda window: (window[1] - window[0], window[0]))
+    windows = by_length(window_of(name) for name in examples.columns if name != "index")
     reverts = ~examples[[f"{start}-{end}" for start, end in windows]].to_numpy(bool)
     has = known.loc[examples["index"]].to_numpy(bool)
     reverts &= has[:, None]
@@ -60,9 +68,26 @@ def locate(examples: pd.DataFrame, memorised: pd.DataFrame) -> pd.DataFrame:
             "start": [str(w[0]) if w else NONE for w in first],
             "single_layers": [found or NONE for found in singles],
             "share": np.where(has, reverts.mean(1), np.nan),
+            "windows": [_bits(row) for row in reverts],
             "n_layers": n_layers,
         }
     )[RUN_COLUMNS]
+
+
+def by_length(windows: Iterable[Window]) -> list[Window]:
+    """Windows in the order of their bits in the column windows: by length, then by start."""
+    return sorted(windows, key=lambda window: (window[1] - window[0], window[0]))
+
+
+def _bits(reverting: np.ndarray) -> str:
+    """Windows as a number in hex, the first window its lowest bit; none is "0x0"."""
+    return hex(sum(1 << int(i) for i in np.flatnonzero(reverting)))
+
+
+def windows_in(bits: str, n_layers: int) -> list[Window]:
+    """The windows that a value of the column windows stands for."""
+    every, number = by_length(all_windows(n_layers)), int(bits, 16)
+    return [window for i, window in enumerate(every) if number >> i & 1]
 
 
 def shares(examples: pd.DataFrame) -> pd.DataFrame:
