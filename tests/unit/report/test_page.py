@@ -238,7 +238,7 @@ def test_undefined_seeds_are_pointed_out(tmp_path):
         pictures=[], models=MODELS, tasks=TASKS, settings={}, templates=str(synthetic.TEMPLATES),
     )  # fmt: skip
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert "1 M-CoG(s) rest on fewer seeds" in "".join(page.text)
+    assert "1 M-CoG rests on fewer seeds" in "".join(page.text)
     assert page.tables["mcog"][0][2] == "nan" and "–" in page.text
     assert sum(a.get("class") == "low" for a in page.all("tr")) == 1
 

@@ -62,7 +62,7 @@ def test_a_new_figure_stands_at_the_end_of_its_section(made_up, tmp_path, models
         templates=str(synthetic.TEMPLATES),
     )  # fmt: skip
     text = page.read_text(encoding="utf-8")
-    section = text[text.index('<section id="training"') : text.index('<section id="techniques"')]
+    section = text[text.index('<section id="training"') : text.index('<section id="setup"')]
     assert section.count(">Bars of loss</h3>") == 1
     assert section.rindex("<figure") > section.rindex("<h3") > section.rindex("not run: ask")
     assert section.count("<strong>Bars</strong>") == 1

@@ -42,7 +42,7 @@ PAPER = {  # task: shade within its group, marker
     "reuters": (0, "<"), "trec": (1, "*"),
 }  # fmt: skip
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
-SAVED = {
+SAVED: dict[Any, Any] = {
     "pdf.fonttype": 42, "savefig.dpi": 300, "savefig.bbox": "tight", "savefig.pad_inches": 0.04,
     "savefig.facecolor": "white",
 }  # fmt: skip

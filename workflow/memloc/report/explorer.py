@@ -196,11 +196,12 @@ def _map(n_layers: int, data: Json, first: str) -> Json:
     wide = WIDTH / n_layers
     high = max(11.0, min(30.0, TALLEST / n_layers))
     shown = data["windows"][first] if data["layers"][first.split("|")[1]] == n_layers else None
+    of, best = (shown["of"], shown["best"]) if shown else ({}, "")
     cells = []
     for length in range(1, n_layers + 1):
         for start in range(1, n_layers - length + 2):
             name = f"{start}-{start + length - 1}"
-            value = shown["of"].get(name, [None])[0] if shown else None
+            value = of.get(name, [None])[0]
             cells.append(
                 {
                     "window": name,
@@ -209,7 +210,7 @@ def _map(n_layers: int, data: Json, first: str) -> Json:
                     "fill": _fill(data, value),
                     "dark": value is not None and value > 0.55,
                     "text": "" if value is None else f"{100 * value:.0f}",
-                    "best": bool(shown) and shown["best"] == name,
+                    "best": best == name,
                 }
             )
     cells.sort(key=lambda cell: cell["best"])  # the framed one on top of its neighbours

@@ -20,7 +20,7 @@ from memloc.budget.words import number_of
 from memloc.localise.centre import LOWER, UPPER
 from memloc.report.limits import caveats, foremost
 from memloc.report.parts import Content
-from memloc.report.smallest import labels_of, percent, sentences
+from memloc.report.smallest import ALL, labels_of, percent, sentences
 from memloc.study.published import ONE_LAYER_ERROR
 from memloc.study.techniques import TECHNIQUES, papers
 from memloc.summary.centres import MIXED, judged, leanings
@@ -182,8 +182,15 @@ def alone(content: Content) -> str:
         f"the noisy labels at most, of what all layers together undo "
         f"({content.task_label(top['task'])}, {content.model_label(top['model'])}, layer "
         f"{top['layer']}; {number_of(top['n_seeds'], 'seed')}){cases if len(frame) > 1 else ''}; "
-        "as measured, without a test."
+        f"as measured, without a test.{_unlearnt(content)}"
     )
+
+
+def _unlearnt(content: Content) -> str:
+    """What is said of normalised errors where a model hadn't learnt all noisy labels."""
+    if not content.has("windows") or (content.read("windows")["memorised"] >= ALL).all():
+        return ""
+    return " Labels that a model had never learnt count as undone here."
 
 
 def generalising(content: Content) -> str:

@@ -177,7 +177,7 @@ def heads_part(content: Content) -> list[Part]:
     if not content.has("heads"):
         return []
     heads = table(content, "heads", "Errors by attention head, mean over seeds", folded=True)
-    if no_head(content):
+    if isinstance(heads, Table) and no_head(content):
         return [Part("Attention heads", NO_HEAD.format(n=len(heads.rows)), tables=[heads])]
     return [Part("Attention heads", figures=pictures(content, "heads"), tables=[heads])]
 
