@@ -64,7 +64,7 @@ def test_it_ends_in_a_page_and_a_sentence_with_a_short_log(study):
     assert run.ended and {job.state for job in run.jobs.values()} == {journal.DONE}
     assert all(job.took > 0 for job in run.jobs.values())
     answer = said[said.index("results/quick/report.html: ") :].splitlines()[0]
-    assert "memoris" in answer or "no side" in answer
+    assert "had learnt" in answer
     command = [sys.executable, "workflow/scripts/show.py", "results/quick"]
     paths = surroundings(PYTHONPATH=str(study / "workflow"))
     shown = subprocess.check_output(command, cwd=study, env=os.environ | paths, text=True)
