@@ -68,8 +68,7 @@ def test_an_edit_of_any_module_that_a_rule_reaches_changes_its_fingerprint(name,
 def heavy(script):
     """Libraries that a script must not load before its job begins: each would cost all its jobs."""
     without_models = set() if script in WITH_MODELS + WITH_TOKENIZERS else {"torch", "transformers"}
-    drawn = {"statsmodels"} if script == "figures.py" else set()
-    return WHERE_NEEDED | without_models | drawn
+    return WHERE_NEEDED | without_models
 
 
 def test_rules_reach_what_python_loads_for_them():
