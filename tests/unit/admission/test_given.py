@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoConfig
 
 from given_files import after, changed, files, predictions, save, taken  # noqa: F401
-from memloc.admission.classes import check_classes
+from memloc.admission.classes import check_classes, refuse_other_order
 from memloc.data.examples import Reading
 from memloc.errors import MemlocError
 from memloc.models import retrieve
@@ -129,7 +129,10 @@ def smaller(folder):
         (base_alone, ["not a fine-tuned checkpoint"]),
         (no_tokenizer, ["there is no tokenizer", "save_pretrained"]),
         (other_tokenizer, ["tokenizer isn't theta_P's"]),
-        (swapped_head, ["less than a guess", "another order"]),
+        (
+            swapped_head,
+            ["stand in the order", "of 72 clean training rows it predicts 0 as labelled"],
+        ),
         (smaller, ["differ in shape"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -188,6 +191,7 @@ def test_noise_that_is_not_memorised(files, tmp_path):
     [
         (GENERIC, ["a", "b"], ["3 classes", "2"]),
         ({0: "b", 1: "a"}, ["a", "b"], ["another order", "labels: [b, a]"]),
+        ({0: "0", 1: "1", 2: "2"}, ["0", "2", "1"], ["another order", "labels: [0, 1, 2]"]),
         ({0: "LABEL_1", 1: "LABEL_0"}, ["a", "b"], ["can't be told"]),
         ({0: "NEG", 1: "POS"}, ["bad", "good"], ["can't be told", "label_values"]),
     ],
@@ -205,6 +209,47 @@ def test_classes_that_are_taken():
     assert "LABEL_1 is taken for good" in check_classes(
         {0: "LABEL_0", 1: "LABEL_1"}, ["bad", "good"]
     )
+
+
+@pytest.mark.parametrize("names", [CLASSES, list(GENERIC.values())], ids=["named", "unnamed"])
+@pytest.mark.parametrize("order", [[1, 2, 0], [0, 2, 1], [2, 1, 0], [1, 0, 2]])
+@pytest.mark.parametrize("theta", ["theta_M2", "theta_M1", "theta_O"])
+def test_a_head_in_another_order_is_refused_whatever_its_names(
+    files, tmp_path, theta, order, names
+):
+    """Class i of the head is the task's class order[i], whatever config.json calls it."""
+    model = load_finetuned(files / ("tuned" if theta == "theta_M2" else "near"))
+    head = next(m for m in model.modules() if getattr(m, "out_features", 0) == 3)
+    head.weight.data = head.weight.data[order]
+    model.config.id2label = dict(enumerate(names))
+    model.config.label2id = {name: i for i, name in enumerate(names)}
+    save(tmp_path / "mixed", model, files / "tuned")
+    with pytest.raises(MemlocError) as refused:
+        taken(files, tmp_path, theta, source={"folder": str(tmp_path / "mixed")})
+    found = ", ".join(CLASSES[place] for place in order)
+    assert f"stand in the order {found}, and the task's labels in the order" in str(refused.value)
+    assert f"labels: [{found}]" in str(refused.value)
+
+
+@pytest.mark.parametrize("number", [2, 5, 50])
+def test_predictions_by_chance_fit_no_order(number):
+    """As many classes as may be: an order that fits by chance has no advantage."""
+    refusals = 0
+    for seed in range(100):
+        draw = torch.Generator().manual_seed(seed)
+        predicted, labels = torch.randint(number, (2, 1000), generator=draw)
+        try:
+            refuse_other_order(predicted, labels, [str(i) for i in range(number)])
+        except MemlocError:
+            refusals += 1
+    assert refusals <= 1
+
+
+def test_few_rows_decide_no_order():
+    labels = torch.tensor([0, 1] * 5)
+    refuse_other_order(1 - labels, labels, ["a", "b"])  # 10 rows: 10 < 3.3 * sqrt(10)
+    with pytest.raises(MemlocError, match="of 12 clean training rows it predicts 0"):
+        refuse_other_order(1 - labels[[0, 1] * 6], labels[[0, 1] * 6], ["a", "b"])
 
 
 def test_a_text_that_is_too_long_for_the_model(files, tmp_path):

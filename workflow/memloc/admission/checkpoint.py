@@ -123,14 +123,11 @@ class Exam:
             )
 
     def _check_recall(self, unnamed: bool) -> None:
-        found, least = self.recall, 1 / self.recall.n_classes
-        if unnamed and self.theta != "theta_F" and found.clean < least:
-            raise MemlocError(
-                f"it predicts {found.clean:.1%} of the clean training rows rightly, less than a "
-                f"guess would ({least:.1%}), and its classes have no names: they seem to stand in "
-                "another order than the task's labels. Mend the order of labels in the task file, "
-                "or id2label in its config.json"
-            )
+        found = self.recall
+        if self.theta != "theta_F":
+            found.refuse_unordered()
+            if unnamed:
+                found.refuse_guess()
         if self.theta in ("theta_M2", "theta_M1"):
             found.refuse_unmemorised()
         self._note(found.caveat(self.theta))
