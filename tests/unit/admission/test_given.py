@@ -104,6 +104,27 @@ def other_tokenizer(folder):
     (folder / "tokenizer.json").write_text(json.dumps(content))
 
 
+def rewritten(**parts):
+    """The tokenizer with other parts than its vocabulary."""
+
+    def mutate(folder):
+        content = json.loads((folder / "tokenizer.json").read_text())
+        (folder / "tokenizer.json").write_text(json.dumps(content | parts))
+
+    return mutate
+
+
+REPLACED = {"type": "Replace", "pattern": {"String": "w9"}, "content": "w8"}
+AROUND = {
+    "type": "TemplateProcessing",
+    "single": [
+        {kind: {"id": i, "type_id": 0}} for kind, i in (("Sequence", "A"), ("SpecialToken", "w3"))
+    ],
+    "pair": [{"Sequence": {"id": i, "type_id": 0}} for i in "AB"],
+    "special_tokens": {"w3": {"id": "w3", "ids": [3], "tokens": ["w3"]}},
+}
+
+
 def swapped_head(folder):
     """As if it had been trained with the classes in another order."""
     model = load_finetuned(folder)

@@ -15,7 +15,7 @@ from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from memloc.admission.classes import check_classes, is_unnamed
 from memloc.admission.logits import distance, example_rows, logits_of, rounding
 from memloc.admission.recall import Recall
-from memloc.data.examples import Reading
+from memloc.data.examples import Reading, other_reading
 from memloc.data.tokens import collate, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.run import layer_changes
@@ -47,7 +47,7 @@ class Exam:
     ):
         self.theta, self.inputs, names = theta, inputs, reading.class_names
         self.notes: list[str] = []
-        self.tokenizer = _same_tokenizer(folder, inputs["pretrained"])
+        self.tokenizer = _same_tokenizer(folder, inputs["pretrained"], inputs["data"], reading)
         classes = _classes(folder, inputs["pretrained"])
         self._note(check_classes(classes, names))
         self.model = load_finetuned(folder, base=inputs["pretrained"])
@@ -158,15 +158,19 @@ def outside_layers(model: PreTrainedModel, reference: PreTrainedModel) -> set[st
     }
 
 
-def _same_tokenizer(folder: Path, pretrained: str) -> PreTrainedTokenizerBase:
+def _same_tokenizer(
+    folder: Path, pretrained: str, data: str, reading: Reading
+) -> PreTrainedTokenizerBase:
     """The checkpoint's tokenizer; MemlocError unless it reads texts as theta_P's does."""
     ours, theirs = load_tokenizer(folder), load_tokenizer(pretrained)
+    what = ""
     if ours.get_vocab() != theirs.get_vocab():
         sizes = f"{len(ours)} tokens against {len(theirs)}"
-        same = len(ours) == len(theirs)
-        what = "other tokens, or in another order" if same else sizes
-        raise MemlocError(TOKENIZER.format(what=what))
-    if ours.all_special_ids != theirs.all_special_ids or ours.pad_token_id != theirs.pad_token_id:
+        what = "other tokens, or in another order" if len(ours) == len(theirs) else sizes
+    elif ours.all_special_ids != theirs.all_special_ids or ours.pad_token_id != theirs.pad_token_id:
         what = f"special ids {ours.all_special_ids} against {theirs.all_special_ids}"
+    else:
+        what = other_reading(data, reading, ours, theirs)
+    if what:
         raise MemlocError(TOKENIZER.format(what=what))
     return ours
