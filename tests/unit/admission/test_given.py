@@ -8,7 +8,7 @@ import shutil
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig
 
 from given_files import after, changed, files, predictions, save, taken  # noqa: F401
@@ -18,7 +18,7 @@ from memloc.errors import MemlocError
 from memloc.models import retrieve
 from memloc.models.load import load_finetuned
 from memloc.store.tables import COLUMNS, read_tsv
-from tiny import random_model
+from tiny import random_model, tiny_model
 from tiny_study import CLASSES, READING, tiny_files  # noqa: F401
 
 GENERIC = {i: f"LABEL_{i}" for i in range(3)}
@@ -135,6 +135,14 @@ def swapped_head(folder):
     model.save_pretrained(folder)
 
 
+def further_layer(folder):
+    """Weights of a fifth layer, as when config.json says one too few."""
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    more = {n.replace(".layers.3.", ".layers.4."): w.clone() for n, w in weights.items()}
+    save_file(weights | more, file, metadata={"format": "pt"})
+
+
 def smaller(folder):
     config = AutoConfig.from_pretrained(folder)
     config.intermediate_size = 32
@@ -155,6 +163,7 @@ def smaller(folder):
             ["stand in the order", "of 72 clean training rows it predicts 0 as labelled"],
         ),
         (smaller, ["differ in shape"]),
+        (further_layer, ["its weights hold 5 layers, its config.json says 4"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -187,6 +196,35 @@ def test_a_checkpoint_in_a_place_that_isnt_its_own(files, tmp_path, theta, folde
         taken(files, tmp_path, theta, folder)
     for word in words:
         assert word in str(refused.value)
+
+
+@pytest.mark.parametrize("part", ["embed_in", "final_layer_norm"])
+def test_theta_F_is_theta_P_but_for_its_head(files, tmp_path, part):
+    model = load_finetuned(files / "theta_P")
+    for name, weights in model.named_parameters():
+        if part in name:
+            weights.data += 0.01
+    save(tmp_path / "theta_F", model, files / "theta_P")
+    with pytest.raises(MemlocError, match=rf"weights gpt_neox\.{part}\.\w+ aren't theta_P's"):
+        taken(files, tmp_path, "theta_F", source={"folder": str(tmp_path / "theta_F")})
+
+
+@pytest.mark.parametrize("has_pooler", [True, False])
+def test_theta_F_has_a_pooler_of_its_own_where_theta_P_has_none(files, tmp_path, has_pooler):
+    model = tiny_model("bert", 1)
+    save(tmp_path / "theta_P", model, files / "theta_P")
+    weights = load_file(tmp_path / "theta_P/model.safetensors")
+    if not has_pooler:
+        weights = {name: w for name, w in weights.items() if "pooler" not in name}
+    save_file(weights, tmp_path / "theta_P/model.safetensors", metadata={"format": "pt"})
+    model.bert.pooler.dense.weight.data += 0.01
+    save(tmp_path / "theta_F", model, files / "theta_P")
+    given = dict(source={"folder": str(tmp_path / "theta_F")}, pretrained=str(tmp_path / "theta_P"))
+    if has_pooler:
+        with pytest.raises(MemlocError, match=r"weights bert\.pooler\S+ aren't theta_P's"):
+            taken(files, tmp_path, "theta_F", **given)
+    else:
+        taken(files, tmp_path, "theta_F", **given)
 
 
 def with_labels(files, tmp_path, right):
