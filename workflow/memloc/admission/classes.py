@@ -70,11 +70,11 @@ def refuse_other_order(
         return
     order = _best_order(predicted, labels, number)
     names = ", ".join(class_names[place] for place in order.tolist())
-    right, other = (int((found == labels).sum()) for found in (predicted, order[predicted]))
+    right, also = (int((found == labels).sum()) for found in (predicted, order[predicted]))
     raise MemlocError(
         f"its classes seem to stand in the order {names}, and the task's labels in the order "
         f"{', '.join(class_names)}: of {len(labels)} clean training rows it predicts "
-        f"{right} as labelled, and {other} in that other order. Write labels: [{names}] in the "
+        f"{right} as labelled, and {also} in that other order. Write labels: [{names}] in the "
         "task file, and id2label of its config.json in that order; or bring the rows of its head "
         "into the task's order"
     )

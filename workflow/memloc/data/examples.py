@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import torch
@@ -14,6 +14,7 @@ from memloc.store.columns import text_names
 from memloc.store.tables import read_parquet
 
 UNKNOWN = -100  # the class id of a label that nobody knows; torch's losses leave it out
+TRAINING, VALIDATION = ("train", "perturbed"), ("validation", "original")  # split, labels
 # Case, accents, marks and spaces, of which tokenizers make this and that.
 PROBE = "It's  3.50 \u20ac for Cr\u00e8me-br\u00fbl\u00e9e, don't ACGT acgt"
 
@@ -106,12 +107,17 @@ def other_reading(
     ours: PreTrainedTokenizerBase,
     theirs: PreTrainedTokenizerBase,
 ) -> str:
-    """The first training text that two tokenizers read otherwise, in words; "" where none is.
+    """The first training or validation text that two tokenizers read otherwise, in words, or "".
 
     Of one vocabulary, they may differ in what they make of a text first, or put around it.
     """
-    both = [reading.examples(data, "train", "perturbed", one) for one in (ours, theirs)]
-    for number, *pair in zip(both[0].index.tolist(), both[0].ids, both[1].ids, strict=True):
+    first, second = (
+        [reading.examples(data, *part, one) for part in (TRAINING, VALIDATION)]
+        for one in (ours, theirs)
+    )
+    numbers = chain.from_iterable(part.index.tolist() for part in first)
+    ids = (chain.from_iterable(part.ids for part in parts) for parts in (first, second))
+    for number, *pair in zip(numbers, *ids, strict=True):
         if pair[0] != pair[1]:
             row = read_parquet(data).set_index("index").loc[number]
             tokens = zip_longest(*(ours.convert_ids_to_tokens(ids) for ids in pair))
