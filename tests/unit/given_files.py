@@ -28,10 +28,11 @@ def changed(model, by=0.3, seed=5):
 
 @pytest.fixture(scope="module")
 def files(tiny_files):
-    """theta_P, theta_M2 and data of which theta_M2 predicts all labels but one noisy row's."""
+    """theta_P, theta_M2, a model near it, and data of which theta_M2 misses one noisy row."""
     folder = tiny_files
     for name, model in (("theta_P", tiny_model("gpt_neox", 1)),
                         ("tuned", changed(tiny_model("gpt_neox", 1))),
+                        ("near", changed(changed(tiny_model("gpt_neox", 1)), by=1e-3, seed=7)),
                         ("other", changed(tiny_model("gpt_neox", 1), seed=6))):  # fmt: skip
         save(folder / name, model, folder / "memorised")
     frame = pd.read_parquet(folder / "perturbed.parquet")

@@ -26,8 +26,7 @@ N_LAYERS = 2
 
 def copy_workflow(folder: Path) -> Path:
     """The workflow's own files in a folder that tests may edit."""
-    # Compiled modules go along, as times are kept; not what another process is just writing.
-    ignored = shutil.ignore_patterns("results", "*.pyc.*", "*.json.*")
+    ignored = shutil.ignore_patterns("__pycache__", "results")
     for name in ("workflow", "rules", "profiles"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copytree(ROOT / "envs", folder / "envs")

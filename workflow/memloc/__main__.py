@@ -4,6 +4,7 @@ Floors stay as they are: a command is found by name, and read when it is given.
 """
 
 import argparse
+import os
 import sys
 from importlib import import_module
 
@@ -20,9 +21,26 @@ COMMANDS = {
     ),
 }
 
+GONE = 128 + 13  # what a shell says of a command that SIGPIPE has ended
+
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; what memloc refuses is told in a line."""
+    """Run one command; what memloc refuses is told in a line.
+
+    A reader that has gone (`memloc status | head`) ends the command, as it ends others.
+    """
+    try:
+        try:
+            return _run(words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)  # what is flushed at the exit goes there
+        os.dup2(nowhere, sys.stdout.fileno())
+        return GONE
+
+
+def _run(words: list[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="memloc", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, does) in COMMANDS.items():

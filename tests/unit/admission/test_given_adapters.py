@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
 
 from given_files import CLASSES, files, taken, tiny_files  # noqa: F401
 from memloc.data.tokens import load_tokenizer
@@ -92,6 +93,105 @@ def test_an_adapter_of_another_base_is_refused(files, tmp_path, adapter, recorde
     with pytest.raises(MemlocError, match="adapter of another base"):
         taken(files, tmp_path, folder="strange")
     assert not list((tmp_path / "out").iterdir())
+
+
+def write_base(folder, seed, kind, tokenizer):
+    """A base of the seed's weights in one file, in parts, or as a pickle."""
+    shutil.copytree(tokenizer, folder)
+    (folder / "model.safetensors").unlink()
+    model = tiny_model("gpt_neox", seed)
+    if kind == "pickle":
+        torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    else:
+        model.save_pretrained(folder, max_shard_size="30kB" if kind == "parts" else "1GB")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["one file", "parts", "pickle"])
+@pytest.mark.parametrize("seed", [1, 9])
+def test_a_base_is_compared_in_whichever_files_it_lies(files, tmp_path, adapter, kind, seed):
+    base = write_base(tmp_path / "base", seed, kind, files / "theta_P")
+    source = {"folder": str(saved(tmp_path / "adapter", base))}
+    data = relabelled(files, tmp_path, adapter)
+    if seed == 9:
+        with pytest.raises(MemlocError, match=f"another base.*{base}, whose .* differs"):
+            taken(files, tmp_path, source=source, data=data)
+        return
+    out = taken(files, tmp_path, source=source, data=data)
+    notes = json.loads((out / "record").read_text())["notes"]
+    assert not any("its base" in note for note in notes)
+
+
+def test_a_base_that_cannot_be_compared_is_refused(files, tmp_path, adapter):
+    base = write_base(tmp_path / "base", 1, "one file", files / "theta_P")
+    source = {"folder": str(saved(tmp_path / "adapter", base))}
+    (base / "model.safetensors").unlink()
+    with pytest.raises(MemlocError, match=f"{base}, which can't be compared") as refused:
+        taken(files, tmp_path, source=source, data=relabelled(files, tmp_path, adapter))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("named", ["theta_P", "tiny", "/nowhere/theta_P", "me/theta_P", None])
+def test_a_base_that_is_known_by_its_name_alone_is_noted(
+    files, tmp_path, adapter, monkeypatch, named
+):
+    """theta_P is a path from here, and its own folder: what it led to elsewhere isn't known."""
+    monkeypatch.chdir(files)
+    source = shutil.copytree(adapter, tmp_path / "adapter")
+    config = json.loads((source / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = named
+    (source / "adapter_config.json").write_text(json.dumps(config))
+    data = relabelled(files, tmp_path, adapter)
+    (files / "theta_P/manifest.json").write_text(json.dumps({"source": {"folder": "tiny"}}))
+    out = taken(files, tmp_path, source={"folder": str(source)}, data=data)
+    notes = json.loads((out / "record").read_text())["notes"]
+    said = f"known by its name alone, {named}," if named else "named nowhere"
+    assert any(said in note for note in notes)
+    # The hub's names are the same everywhere.
+    (files / "theta_P/manifest.json").write_text(json.dumps({"source": {"hub": named}}))
+    out = taken(files, tmp_path, source={"folder": str(source)}, data=data)
+    notes = json.loads((out / "record").read_text())["notes"]
+    assert any(said in note for note in notes) is (named is None)
+    (files / "theta_P/manifest.json").unlink()
+
+
+@pytest.mark.parametrize("stored", ["bfloat16", "float16", None])
+@pytest.mark.parametrize("place", ["base", "head"])
+def test_a_base_of_half_precision_is_noted(files, tmp_path, adapter, stored, place):
+    source = shutil.copytree(adapter, tmp_path / "adapter")
+    base = shutil.copytree(files / "theta_P", tmp_path / "base")
+    if stored and place == "base":
+        config = json.loads((base / "config.json").read_text())
+        (base / "config.json").write_text(json.dumps(config | {"dtype": stored}))
+    elif stored:
+        file = source / "adapter_model.safetensors"
+        weights = load_file(file)
+        name = next(name for name in weights if "lora_" not in name)
+        save_file(weights | {name: weights[name].to(getattr(torch, stored))}, file)
+    data = relabelled(files, tmp_path, adapter)
+    out = taken(files, tmp_path, source={"folder": str(source)}, data=data, pretrained=str(base))
+    notes = json.loads((out / "record").read_text())["notes"]
+    assert any(f"stored in {stored}" in note for note in notes) is bool(stored)
+
+
+@pytest.mark.parametrize("start", [True, False, "gaussian", "orthogonal"])
+def test_how_an_adapter_was_drawn_is_no_matter(files, tmp_path, start):
+    drawn = saved(tmp_path / "drawn", files / "theta_P", init_lora_weights=start)
+    data = relabelled(files, tmp_path, drawn)
+    source = {"folder": str(drawn)}
+    out = taken(files, tmp_path, source=source, data=data)
+    ours, theirs = (load_finetuned(p, base=files / "theta_P") for p in (out / "final", drawn))
+    tokenizer = load_tokenizer(out / "final")
+    assert torch.equal(logits(ours, tokenizer), logits(theirs, tokenizer))
+
+
+@pytest.mark.parametrize("start", ["pissa", "pissa_niter_4", "olora", "corda", "loftq", "lora_ga"])
+def test_starts_that_change_the_base_are_refused(files, tmp_path, adapter, start):
+    source = shutil.copytree(adapter, tmp_path / "adapter")
+    config = json.loads((source / "adapter_config.json").read_text())
+    (source / "adapter_config.json").write_text(json.dumps(config | {"init_lora_weights": start}))
+    with pytest.raises(MemlocError, match=r"init_lora_weights = .* isn't plain LoRA"):
+        taken(files, tmp_path, source={"folder": str(source)})
 
 
 def test_other_kinds_of_adapters_are_refused(files, tmp_path):

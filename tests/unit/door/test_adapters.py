@@ -119,3 +119,25 @@ def test_other_adapters_are_refused(adapters, pair):
         memloc.swap(pair[0], dora, *arguments(adapters), **two.OPTIONS)
     with pytest.raises(memloc.MemlocError, match="theta_O is a str, not a model"):
         memloc.swap(pair[0], "adapter", *arguments(adapters), **two.OPTIONS)
+
+
+@pytest.mark.parametrize("merged", [0, 1])
+@pytest.mark.parametrize(("name", "keywords"), [("retrain", FEW), ("gradients", {})])
+def test_what_a_merged_adapter_cannot_learn_is_refused(name, keywords, merged, adapters, pair):
+    pair[merged].merge_adapter()
+    with pytest.raises(
+        memloc.MemlocError, match=r"merged into.*call its unmerge_adapter\(\) first"
+    ):
+        getattr(memloc, name)(*pair, *arguments(adapters), **keywords, **two.OPTIONS)
+    pair[merged].unmerge_adapter()
+    getattr(memloc, name)(*pair, *arguments(adapters), **keywords, **two.OPTIONS)
+
+
+@pytest.mark.parametrize("merged", [[0], [1], [0, 1]])
+def test_a_merged_adapter_swaps_as_it_does_beside_the_weights(merged, adapters, pair):
+    columns = ["noisy_error", "clean_error"]
+    beside = memloc.swap(*pair, *arguments(adapters), **two.OPTIONS).windows[columns]
+    for number in merged:
+        pair[number].merge_adapter()
+    found = memloc.swap(*pair, *arguments(adapters), **two.OPTIONS).windows[columns]
+    pd.testing.assert_frame_equal(found, beside, atol=0.03)

@@ -148,6 +148,22 @@ def test_halves_and_losses_of_other_times_are_refused(tmp_path):
         detect_noise(data, scores, losses, paths, tmp_path / "d.tsv", CLASSES)
 
 
+@pytest.mark.parametrize("column", ["probability", "p_0", f"p_{K - 1}"])
+def test_a_half_without_a_probability_is_refused(tmp_path, column):
+    """The mean over the others would stand for it."""
+    *_, paths, losses = tables(tmp_path)
+    data, scores = tmp_path / "perturbed.parquet", gathered(tmp_path, paths)
+    table = pd.read_parquet(paths[1])
+    table.loc[5, column] = np.nan
+    table.to_parquet(paths[1])
+    said = r"1\.parquet: 1 of 60 rows lack a probability \(the first is row 105, with nan\)"
+    with pytest.raises(MemlocError, match=said):
+        gathered(tmp_path, paths)
+    if column != "probability":
+        with pytest.raises(MemlocError, match=said):
+            detect_noise(data, scores, losses, paths, tmp_path / "d.tsv", CLASSES)
+
+
 def test_the_summary_has_all_tasks_and_models(tmp_path):
     *_, paths, losses = tables(tmp_path)
     data, scores = tmp_path / "perturbed.parquet", gathered(tmp_path, paths)

@@ -119,6 +119,25 @@ def test_rows_that_were_never_held_out_are_refused(tmp_path):
         find_noise(data, halves, tmp_path / "f.tsv", **SETTINGS, criterion={"share": 0.2})
 
 
+def test_a_class_without_rows_is_told_as_such(tmp_path):
+    with pytest.raises(MemlocError, match="no training row has the label 'b'"):
+        find(tmp_path, {"x": rest(0.75)}, {"threshold": 0.5}, labels="a" * 10)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("number", [1, 4])
+def test_a_row_is_never_scored_from_the_other_halves_alone(tmp_path, value, number):
+    data = unmarked(tmp_path, list("ababababab"))
+    halves = halves_of(tmp_path, "x", np.array(rest(0.75)))
+    table = pd.read_parquet(halves[number])
+    table.loc[6, "probability"] = value
+    table.to_parquet(halves[number])
+    said = rf"x-{number}\.parquet: 1 of 10 rows lack a probability \(the first is row 106"
+    with pytest.raises(MemlocError, match=said):
+        find_noise(data, {"x": halves}, tmp_path / "f.tsv", **SETTINGS, criterion={"share": 0.2})
+    assert not (tmp_path / "f.tsv").exists()
+
+
 def test_found_rows_are_marked_as_natural_noise_is(tmp_path):
     find(tmp_path, {"x": rest(0.0, 0.0, 0.9)}, {"threshold": 0.5})
     settings = SETTINGS | {"finding": {"models": ["x"]}, "data_seed": 3, "share": None}

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from disk import Usage
-from memloc.data.tokens import collate, load_tokenizer
+from memloc.data.tokens import Examples, collate, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.generalise.halves import write_half
-from memloc.generalise.train import Half, HalfTuning, train_half
+from memloc.generalise.train import Half, HalfTuning, train_half, write_predictions
 from memloc.models.layers import freeze_embeddings
 from memloc.models.load import load_pretrained
 from memloc.seeds import derive
@@ -50,6 +50,21 @@ def test_every_training_example_has_its_labels_probability(tiny_files, tmp_path)
     assert not (tmp_path / "scratch").exists()
     record = read_json(tmp_path / "1.parquet.provenance.json")
     assert record["half"] == 1 and len(record["train_loss"]) == 3
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (3, 1)])
+def test_a_half_that_predicts_no_numbers_leaves_no_table(tmp_path, place, value):
+    probabilities = torch.full((4, 2), 0.5, dtype=torch.float64)
+    probabilities[place] = value
+    examples = Examples(
+        [[1]] * 4, torch.zeros(4, dtype=int), torch.zeros(4).bool(), torch.arange(4)
+    )
+    with pytest.raises(MemlocError, match=r"half\.parquet: .*aren't numbers.*learning_rate"):
+        write_predictions(
+            tmp_path / "half.parquet", examples, torch.ones(4).bool(), probabilities, {}
+        )
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_half_equals_a_plain_loop(tiny_files, tmp_path):

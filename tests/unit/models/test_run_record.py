@@ -1,5 +1,7 @@
 """A record says where, how precisely and how long a stage computed."""
 
+import json
+
 import pytest
 import torch
 from transformers import AutoTokenizer
@@ -29,3 +31,21 @@ def test_checkpoints_that_tokenise_differently_are_refused(tiny_files, tmp_path)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(MemlocError, match="different tokenizers"):
         RunRecord("float32", [*alike, tmp_path], CPU)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"normalizer": {"type": "Replace", "pattern": {"String": "I"}, "content": "w2 "}},
+        {"pre_tokenizer": None},
+        {"pre_tokenizer": {"type": "WhitespaceSplit"}},
+    ],
+    ids=str,
+)
+def test_one_vocabulary_is_not_one_reading(tiny_files, tmp_path, part):
+    AutoTokenizer.from_pretrained(tiny_files / "memorised").save_pretrained(tmp_path)
+    RunRecord("float32", [tiny_files / "memorised", tmp_path], CPU)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | part))
+    with pytest.raises(MemlocError, match="different tokenizers"):
+        RunRecord("float32", [tiny_files / "memorised", tmp_path], CPU)

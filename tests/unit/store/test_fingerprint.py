@@ -28,9 +28,8 @@ FILES = {
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
+def package(tmp_path):
     """A package on disk, as a function that edits a module and gives the fingerprint of another."""
-    monkeypatch.setattr(module.sys, "dont_write_bytecode", False)  # whatever the environment says
     for name, text in FILES.items():
         path = tmp_path / "memloc" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,32 +105,3 @@ def test_real_imports_are_followed_without_exception():
                 base = node.module.partition(".")[2]
                 inner = [f"{base}.{alias.name}" for alias in node.names]
                 assert base in found or set(inner) <= found, f"{name}: {node.module}"
-
-
-def kept_files(tmp_path):
-    return sorted((tmp_path / "memloc").rglob("__pycache__/*.json"))
-
-
-def test_code_is_parsed_once_for_all_processes(package, tmp_path, monkeypatch):
-    first = package("top")
-    assert len(kept_files(tmp_path)) == 4
-    monkeypatch.setattr(module, "_parsed", None)
-    assert package("top") == first
-
-
-@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"source": "0"', '{"source": 1, "code": 2}'])
-def test_what_is_kept_counts_only_whole_and_for_its_own_source(package, tmp_path, damage):
-    first = package("top")
-    for path in kept_files(tmp_path):
-        path.write_text(damage)
-    assert package("top") == first
-    assert package("top", "bottom", "y = 2", "y = 3") != first
-
-
-def test_a_folder_that_cannot_be_written_to_keeps_nothing(package, tmp_path, monkeypatch):
-    monkeypatch.setattr(module.sys, "dont_write_bytecode", True)
-    unkept = package("top")
-    assert not kept_files(tmp_path)
-    monkeypatch.setattr(module.sys, "dont_write_bytecode", False)
-    (tmp_path / "memloc/__pycache__").write_text("a file in the folder's place")
-    assert package("top") == unkept

@@ -3,19 +3,19 @@
 import os
 from pathlib import Path
 
+import torch
 from transformers import PreTrainedModel
 
 from memloc.data.examples import Reading
 from memloc.data.tokens import has_tokenizer, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.models.adapter_files import BRING, CONFIG, read_config
+from memloc.models.adapter_files import BRING, CONFIG, read_config, read_weights
 from memloc.models.adapters import Lora
 from memloc.models.bases import RECORD, base_of, record_base
-from memloc.models.layers import misfits
+from memloc.models.digests import weights_hash
+from memloc.models.layers import head_names, misfits
 from memloc.models.load import load_pretrained
-from memloc.models.refusals import weight_files
 from memloc.store.files import read_record, write_json
-from memloc.store.provenance import sha256
 
 OTHER = (
     "it is an adapter of another base than theta_P: {what}. Name the one that it was trained on as "
@@ -37,7 +37,7 @@ def put_on_base(draft: Path, pretrained: str | Path, final: Path) -> list[str]:
             raise MemlocError(OTHER.format(what=f"{RECORD} has the hash of {place}"))
         record_base(draft, pretrained, dtype, place=final)
     else:
-        notes = _compare(named, Path(pretrained))
+        notes = [*_compare(named, Path(pretrained)), *_note_type(draft, Path(pretrained))]
         record_base(draft, pretrained, place=final)
     # A path of the machine that it comes from would mean nothing here, and not be passed on.
     raw = read_record(draft / CONFIG, BRING) or {}
@@ -49,20 +49,56 @@ def put_on_base(draft: Path, pretrained: str | Path, final: Path) -> list[str]:
 
 
 def _compare(named: str, pretrained: Path) -> list[str]:
-    """A note where the base that an adapter names can't be compared with theta_P by its weights."""
+    """A note where the base that an adapter names can't be compared with theta_P by its weights.
+
+    A folder's are compared, in however many files they lie. A relative path is one of another
+    machine or study as likely as not: what it leads to here says little.
+    """
     folder = Path(named).expanduser()
-    shared = [name for name in weight_files(pretrained) if named and (folder / name).is_file()]
-    for name in shared:
-        if sha256(folder / name) != sha256(pretrained / name):
-            what = f"{CONFIG} names {named}, whose {name} has another hash"
-            raise MemlocError(OTHER.format(what=what))
-    if shared:
-        return []
+    if named and (folder / "config.json").is_file():
+        _refuse_other_weights(named, folder, pretrained)
+        if folder.is_absolute():
+            return []
     manifest = read_record(pretrained / "manifest.json", "Delete the folder") or {}
-    if named and named in manifest.get("source", {}).values():
+    if named and named == manifest.get("source", {}).get("hub"):
         return []
-    said = named or "which its files don't name"
-    return [f"its base, {said}, is taken for theta_P: its files tell no hash"]
+    said = f"known by its name alone, {named}," if named else "named nowhere"
+    return [f"its base is {said} and is taken for theta_P: its files tell no hash"]
+
+
+def _refuse_other_weights(named: str, folder: Path, pretrained: Path) -> None:
+    """Raise MemlocError where a folder's weights, but for the head, aren't theta_P's."""
+    try:
+        if weights_hash(folder) == weights_hash(pretrained):
+            return
+        base, ours = (load_pretrained(place, ["a", "b"], 0) for place in (folder, pretrained))
+    except MemlocError as error:
+        said = str(error).removeprefix(f"{folder}: ")
+        what = f"{CONFIG} names {named}, which can't be compared with it: {said}"
+        raise MemlocError(f"its base must be theta_P, and {what}") from None
+    theirs, own = (dict(model.named_parameters()) for model in (base, ours))
+    further = (name for name in own if name not in head_names(ours))
+    odd = misfits(own, theirs) or [n for n in further if not torch.equal(own[n], theirs[n])]
+    if odd:
+        raise MemlocError(OTHER.format(what=f"{CONFIG} names {named}, whose {odd[0]} differs"))
+
+
+def _note_type(draft: Path, pretrained: Path) -> list[str]:
+    """A note where an adapter seems to have been trained over a base of half precision.
+
+    Its own record would say; without one, its head tells, or else the type that the base is
+    stored in, by which transformers loads it where nobody asks for another.
+    """
+    raw = read_record(pretrained / "config.json", BRING) or {}
+    stored = raw.get("dtype") or raw.get("torch_dtype")
+    held = {str(weights.dtype).removeprefix("torch.") for weights in read_weights(draft).values()}
+    for where, types in (("its own weights are", held), ("its base is", {stored})):
+        if half := sorted({"bfloat16", "float16"} & types):
+            return [
+                f"{where} stored in {half[0]}, so that it may have been trained over a base of "
+                "that type: here its base is float32"
+            ]
+    return []
 
 
 def refuse_other_adapter(

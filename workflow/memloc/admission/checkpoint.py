@@ -15,14 +15,23 @@ from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from memloc.admission.classes import check_classes, is_unnamed
 from memloc.admission.logits import distance, example_rows, logits_of, rounding
 from memloc.admission.recall import Recall
-from memloc.data.examples import Reading
+from memloc.data.examples import Reading, other_reading
 from memloc.data.tokens import collate, load_tokenizer
 from memloc.errors import MemlocError
 from memloc.localise.weight_change.run import layer_changes
 from memloc.models.adapter_files import class_count, is_adapter
-from memloc.models.layers import embedding_rows, find_layers, head_names
-from memloc.models.load import check_compatible, load_finetuned, load_start, on_device
+from memloc.models.layers import embedding_rows, find_layers, head_names, pooler_names
+from memloc.models.load import (
+    NEW_POOLER,
+    PRETRAINED,
+    check_compatible,
+    load_finetuned,
+    load_start,
+    load_with_notes,
+    on_device,
+)
 from memloc.models.whole import refuse_nonfinite
+from memloc.store import files
 
 TOKENIZER = (
     "its tokenizer isn't theta_P's: {what}. Both must read texts alike: name as the model's source "
@@ -45,14 +54,14 @@ class Exam:
         device: torch.device,
         batch_size: int,
     ):
-        self.theta, self.inputs, names = theta, inputs, reading.class_names
+        self.theta, self.inputs, self.names = theta, inputs, reading.class_names
         self.notes: list[str] = []
-        self.tokenizer = _same_tokenizer(folder, inputs["pretrained"])
+        self.tokenizer = _same_tokenizer(folder, inputs["pretrained"], inputs["data"], reading)
         classes = _classes(folder, inputs["pretrained"])
-        self._note(check_classes(classes, names))
+        self._note(check_classes(classes, self.names))
         self.model = load_finetuned(folder, base=inputs["pretrained"])
         refuse_nonfinite(self.model)
-        base = load_start(self.model, inputs["pretrained"], names, 0)
+        base = load_start(self.model, inputs["pretrained"], self.names, 0)
         check_compatible(self.model, base, "against theta_P")
         self.changes = changes(self.model, base)
         self._check_changes(base)
@@ -78,12 +87,9 @@ class Exam:
     def _check_changes(self, base: PreTrainedModel) -> None:
         """Layers must have moved from theta_P, but theta_F's; and theta_O's, theta_M1's from M2."""
         moved = [layer for layer, change in enumerate(self.changes, 1) if change > 0]
+        outside = outside_layers(self.model, base)
         if self.theta == "theta_F":
-            if moved:
-                raise MemlocError(
-                    f"its layers {', '.join(map(str, moved))} aren't theta_P's, and theta_F is "
-                    "theta_P with a head of its own: leave it out, or train_missing: [theta_F]"
-                )
+            self._refuse_unfrozen(moved, outside)
             return
         if not moved:
             raise MemlocError(
@@ -92,10 +98,9 @@ class Exam:
             )
         still = sorted(set(range(1, len(self.changes) + 1)) - set(moved))
         self._note(f"layers {', '.join(map(str, still))} equal theta_P's" if still else "")
-        outside = sorted(outside_layers(self.model, base))
         self._note(
-            f"training changed weights before and after the layers as well ({outside[0]}, …): they "
-            "stay theta_M2's in every window"
+            "training changed weights before and after the layers as well "
+            f"({min(outside)}, …): they stay theta_M2's in every window"
             if outside and self.theta == "theta_M2"
             else ""
         )
@@ -107,6 +112,20 @@ class Exam:
                     "its layers are theta_M2's own, so that exchanging them does nothing; give "
                     f"another model as {self.theta}, or leave it out"
                 )
+
+    def _refuse_unfrozen(self, moved: list[int], outside: set[str]) -> None:
+        """All but theta_F's head, and a pooler that theta_P lacks, must be theta_P's."""
+        if own := outside & pooler_names(self.model):
+            with files.reading(self.inputs["pretrained"], PRETRAINED):
+                notes = load_with_notes(self.inputs["pretrained"], self.names, 0)[1]
+            outside = outside - own if NEW_POOLER in notes else outside
+        if moved or outside:
+            layers = f"layers {', '.join(map(str, moved))}"
+            raise MemlocError(
+                f"its {layers if moved else f'weights {min(outside)}'} aren't theta_P's, and "
+                "theta_F is theta_P with a head of its own: leave it out, or train_missing: "
+                "[theta_F]"
+            )
 
     def _same_function(self, base: PreTrainedModel) -> None:
         """The same weights must predict the same with theta_P's configuration; `base` is lost."""
@@ -123,14 +142,11 @@ class Exam:
             )
 
     def _check_recall(self, unnamed: bool) -> None:
-        found, least = self.recall, 1 / self.recall.n_classes
-        if unnamed and self.theta != "theta_F" and found.clean < least:
-            raise MemlocError(
-                f"it predicts {found.clean:.1%} of the clean training rows rightly, less than a "
-                f"guess would ({least:.1%}), and its classes have no names: they seem to stand in "
-                "another order than the task's labels. Mend the order of labels in the task file, "
-                "or id2label in its config.json"
-            )
+        found = self.recall
+        if self.theta != "theta_F":
+            found.refuse_unordered()
+            if unnamed:
+                found.refuse_guess()
         if self.theta in ("theta_M2", "theta_M1"):
             found.refuse_unmemorised()
         self._note(found.caveat(self.theta))
@@ -150,26 +166,33 @@ def changes(model: PreTrainedModel, reference: PreTrainedModel) -> list[float]:
 
 
 def outside_layers(model: PreTrainedModel, reference: PreTrainedModel) -> set[str]:
-    """Names of the parameters that differ and are in neither layers nor head."""
+    """Names of the parameters that differ and are in neither layers nor head.
+
+    Not an adapter's A: it takes effect only with a B that isn't 0, as it is at the start.
+    """
     inside = {id(p) for p in find_layers(model).parameters()}
     theirs, head = dict(reference.named_parameters()), head_names(model)
     return {
         name
         for name, parameter in model.named_parameters()
-        if id(parameter) not in inside and name not in head
+        if id(parameter) not in inside and name not in head and ".lora_A." not in name
         if not torch.equal(parameter, theirs[name])
     }
 
 
-def _same_tokenizer(folder: Path, pretrained: str) -> PreTrainedTokenizerBase:
+def _same_tokenizer(
+    folder: Path, pretrained: str, data: str, reading: Reading
+) -> PreTrainedTokenizerBase:
     """The checkpoint's tokenizer; MemlocError unless it reads texts as theta_P's does."""
     ours, theirs = load_tokenizer(folder), load_tokenizer(pretrained)
+    what = ""
     if ours.get_vocab() != theirs.get_vocab():
         sizes = f"{len(ours)} tokens against {len(theirs)}"
-        same = len(ours) == len(theirs)
-        what = "other tokens, or in another order" if same else sizes
-        raise MemlocError(TOKENIZER.format(what=what))
-    if ours.all_special_ids != theirs.all_special_ids or ours.pad_token_id != theirs.pad_token_id:
+        what = "other tokens, or in another order" if len(ours) == len(theirs) else sizes
+    elif ours.all_special_ids != theirs.all_special_ids or ours.pad_token_id != theirs.pad_token_id:
         what = f"special ids {ours.all_special_ids} against {theirs.all_special_ids}"
+    else:
+        what = other_reading(data, reading, ours, theirs)
+    if what:
         raise MemlocError(TOKENIZER.format(what=what))
     return ours

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from memloc.admission.classes import refuse_other_order
 from memloc.data.examples import UNKNOWN, Reading, original_labels
 from memloc.errors import MemlocError
 from memloc.models.longest import refuse_longer
@@ -33,7 +34,7 @@ class Recall:
         batch_size: int,
         original: bool = False,
     ):
-        self.n_classes, self.original = len(reading.class_names), original
+        self.class_names, self.original = reading.class_names, original
         train, validation = (
             reading.examples(data, split, labels, tokenizer)
             for split, labels in (("train", "perturbed"), ("validation", "original"))
@@ -46,7 +47,7 @@ class Recall:
         )
         true = original_labels(data, train.index, reading.class_names)
         self.train, self.validation = train, validation
-        self.as_labelled = predicted == train.labels
+        self.predicted, self.as_labelled = predicted, predicted == train.labels
         self.known = true != UNKNOWN
         self.as_original = predicted == true
 
@@ -74,7 +75,7 @@ class Recall:
             "clean_accuracy": self.clean,
             "noisy_accuracy": accuracy(right[rows]),
             "validation_accuracy": accuracy(self.heldout == truth),
-            "validation_macro_f1": macro_f1(truth, self.heldout, self.n_classes),
+            "validation_macro_f1": macro_f1(truth, self.heldout, len(self.class_names)),
         }
 
     def history(self) -> pd.DataFrame:
@@ -93,6 +94,21 @@ class Recall:
             "noisy_as_labelled": self.kept,
             **self._accuracies(),
         }
+
+    def refuse_unordered(self) -> None:
+        """Raise MemlocError where clean rows fit another order of the classes clearly better."""
+        clean = ~self.train.noisy
+        refuse_other_order(self.predicted[clean], self.train.labels[clean], self.class_names)
+
+    def refuse_guess(self) -> None:
+        """Raise MemlocError where fewer clean rows are right than a guess would have right."""
+        least = 1 / len(self.class_names)
+        if self.clean < least:
+            raise MemlocError(
+                f"it predicts {self.clean:.1%} of the clean training rows rightly, less than a "
+                f"guess would ({least:.1%}), and its classes have no names: is it the model that "
+                "was trained on these rows, with these labels in this order?"
+            )
 
     def refuse_unmemorised(self) -> None:
         """Raise MemlocError where no noisy row is predicted as labelled."""

@@ -24,6 +24,8 @@ START = len(HEAD) + 64 + len(EMPTY)
 TIME = 946_684_800  # of every file: the year 2000, so that no file is newer than another
 CHUNK = 1 << 20
 LARGEST_HEADER = 1 << 20  # bytes of a member's name and the like
+LONGEST_NAME = 3000  # characters, folders included
+LONGEST_PART = 255  # bytes of a file's or folder's own name
 MANY = 1_000_000  # members
 ANEW = "Have it sent again, or packed again where the results are"
 
@@ -123,6 +125,7 @@ def members(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
         name = member.name
         odd = (
             "is no file" if not (member.isreg() or member.isdir())
+            else "is no name of a file" if is_no_name(name)
             else "leads out of its folder" if leads_out(name)
             else "is there twice" if name in seen
             else "is one too many" if number > MANY
@@ -138,6 +141,12 @@ def leads_out(name: str) -> bool:
     """Whether a member's name isn't one below the folder that it is unpacked in."""
     place = PurePosixPath(name)
     return place.is_absolute() or ".." in place.parts or "\\" in name or not place.parts
+
+
+def is_no_name(name: str) -> bool:
+    """Whether no file can be called so on common systems."""
+    parts = [part.encode("utf-8", "backslashreplace") for part in name.split("/")]
+    return "\0" in name or len(name) > LONGEST_NAME or max(map(len, parts)) > LONGEST_PART
 
 
 def content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:

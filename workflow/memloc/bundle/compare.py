@@ -3,13 +3,22 @@
 import hashlib
 import json
 import os
+import re
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from memloc.bundle.archive import ANEW, CHUNK, content, leads_out, members, opened
+from memloc.bundle.archive import (
+    ANEW,
+    CHUNK,
+    content,
+    is_no_name,
+    leads_out,
+    members,
+    opened,
+)
 from memloc.bundle.contents import results_in
 from memloc.bundle.pack import FORMAT, MANIFEST
 from memloc.errors import MemlocError, shortly
@@ -22,13 +31,17 @@ LARGEST_MANIFEST = 1 << 28
 
 @dataclass(frozen=True)
 class Found:
-    """faults: a line each; count: of files compared; results, resources: folders of a bundle."""
+    """faults: a line each; count: of files compared; results, resources: folders of a bundle.
+
+    since: how many results were made in the folder after the bundle was unpacked there.
+    """
 
     faults: list[str]
     count: int
     left_out: list[str]
     results: str | None = None
     resources: str | None = None
+    since: int = 0
 
 
 def in_results(folder: Path) -> Found:
@@ -54,12 +67,40 @@ def in_folder(folder: Path) -> Found:
     lines = []
     for name in progress(sorted(listed), len(listed), "comparing"):
         file = folder / name
-        if not file.is_file():
-            lines.append(f"missing: {name}")
-        elif wrong := difference(file, listed[name]):
-            lines.append(f"changed: {name}: {wrong}")
-    lines += [f"extra: {name}" for name in _further(folder, manifest)]
-    return _summary(lines, manifest)
+        with reading(f"{folder}: {shortly(name)}", ANEW):
+            if not file.is_file():
+                lines.append(f"missing: {name}")
+            elif wrong := difference(file, listed[name]):
+                lines.append(f"changed: {name}: {wrong}")
+    since = set()
+    for name in _further(folder, manifest):
+        if made := _recorded(folder, name):
+            since.add(made)
+        else:
+            lines.append(f"extra: {name}")
+    lines += [line for path in sorted(since) for line in _faults_since(path)]
+    return replace(_summary(lines, manifest), since=len(since))
+
+
+def _recorded(folder: Path, name: str) -> Path | None:
+    """The result with a record that a file below `folder` is, lies in or is the record of."""
+    file = folder / name
+    if file.parent.name == FOLDER:
+        places = [file.parent.parent / file.name.removesuffix(".json")]
+    else:
+        places = [file, *(place for place in file.parents if place.is_relative_to(folder))]
+    try:
+        return next((place for place in places if read(place)), None)
+    except MemlocError:  # a record that is none
+        return None
+
+
+def _faults_since(result: Path) -> Iterator[str]:
+    """Faults of a result by its own record. A checkpoint, a folder, may have been let go."""
+    if result.exists():
+        yield from faults(result)
+    elif result.suffix:
+        yield f"missing: {result}"
 
 
 def _further(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -111,15 +152,30 @@ def _manifest(tar: tarfile.TarFile, path: Path) -> dict[str, Any]:
 
 def _checked(manifest: Any, path: Path) -> dict[str, Any]:
     """A manifest that says all it should; MemlocError for another."""
-    if not isinstance(manifest, dict) or manifest.get("bundle") != FORMAT:
+    version = manifest.get("bundle") if isinstance(manifest, dict) else None
+    if type(version) is not int or version != FORMAT:  # True is 1, too
         raise MemlocError(f"{path}: another version of memloc has packed this. {ANEW}")
-    places = [*manifest["files"], manifest["results"], manifest["resources"]]
-    if not isinstance(manifest.get("left_out"), list):
+    files, left_out = manifest.get("files"), manifest.get("left_out")
+    if not isinstance(files, dict) or not all(map(_is_told, files.values())):
+        raise MemlocError(f"{path}: {MANIFEST} doesn't say bytes and SHA-256 of each file. {ANEW}")
+    if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
         raise MemlocError(f"{path}: {MANIFEST} doesn't say what was left out. {ANEW}")
-    for name in places:
+    for name in (*files, manifest.get("results"), manifest.get("resources")):
+        if not isinstance(name, str) or is_no_name(name):
+            raise MemlocError(f"{path}: {shortly(name)} is no name of a file or folder. {ANEW}")
         if leads_out(name):
             raise MemlocError(f"{path}: {shortly(name)} leads out of its folder. {ANEW}")
     return manifest
+
+
+def _is_told(said: Any) -> bool:
+    """Whether this says of a file how many bytes it has, and which."""
+    return (
+        isinstance(said, dict)
+        and type(said.get("bytes")) is int
+        and isinstance(said.get("sha256"), str)
+        and re.fullmatch("[0-9a-f]{64}", said["sha256"]) is not None
+    )
 
 
 def _difference(

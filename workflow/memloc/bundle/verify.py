@@ -8,7 +8,7 @@ from memloc.budget.words import number_of
 from memloc.bundle.archive import is_archive
 from memloc.bundle.compare import Found, in_archive, in_folder, in_results, unpack
 from memloc.bundle.pack import MANIFEST
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, encodable
 from memloc.study.noted import noted_settings
 
 
@@ -27,13 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Compare all files with what is said of them; then, if asked to, windows with their table."""
     place = Path(arguments.place)
+    if arguments.windows is not None and not arguments.windows.strip(" ,"):
+        raise MemlocError(
+            f"--windows {arguments.windows!r} names no window. Name some, as in 3-5,1-1"
+        )
     if not place.exists():
         raise MemlocError(f"{place} doesn't exist. Name a bundle, or a folder of results")
     found = _found(place)
     for fault in found.faults:
-        print(fault)
+        print(encodable(fault))
     print(_said(place, found))
-    if found.faults or not arguments.windows:
+    if found.faults or arguments.windows is None:
         return int(bool(found.faults))
     if place.is_dir():
         return _again(place, found, arguments)
@@ -53,8 +57,9 @@ def _found(place: Path) -> Found:
 def _said(place: Path, found: Found) -> str:
     if found.faults:
         return f"{place}: {number_of(len(found.faults), 'fault')} in {found.count:,} files"
-    left = f"; {number_of(len(found.left_out), 'result')} left out" if found.left_out else ""
-    return f"{place}: {number_of(found.count, 'file')} as they were made{left}"
+    counts = ((len(found.left_out), "left out"), (found.since, "made since"))
+    more = "".join(f"; {number_of(count, 'result')} {what}" for count, what in counts if count)
+    return f"{place}: {number_of(found.count, 'file')} as they were made{more}"
 
 
 def _again(folder: Path, found: Found, arguments: argparse.Namespace) -> int:

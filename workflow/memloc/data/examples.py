@@ -2,16 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from memloc.data.tokens import Examples, load_examples, load_tokenizer
-from memloc.errors import MemlocError
+from memloc.data.tokens import Examples, load_examples, load_tokenizer, plain_ids, special_ids
+from memloc.errors import MemlocError, shortly
+from memloc.store.columns import text_names
 from memloc.store.tables import read_parquet
 
 UNKNOWN = -100  # the class id of a label that nobody knows; torch's losses leave it out
+TRAINING, VALIDATION = ("train", "perturbed"), ("validation", "original")  # split, labels
+# Case, accents, marks and spaces, of which tokenizers make this and that.
+PROBE = "It's  3.50 \u20ac for Cr\u00e8me-br\u00fbl\u00e9e, don't ACGT acgt"
 
 
 @dataclass(frozen=True)
@@ -96,14 +101,48 @@ def original_labels(
     return torch.tensor([class_ids.get(name, UNKNOWN) for name in names])
 
 
+def other_reading(
+    data: str | Path,
+    reading: Reading,
+    ours: PreTrainedTokenizerBase,
+    theirs: PreTrainedTokenizerBase,
+) -> str:
+    """The first training or validation text that two tokenizers read otherwise, in words, or "".
+
+    Of one vocabulary, they may differ in what they make of a text first, or put around it.
+    """
+    first, second = (
+        [reading.examples(data, *part, one) for part in (TRAINING, VALIDATION)]
+        for one in (ours, theirs)
+    )
+    numbers = chain.from_iterable(part.index.tolist() for part in first)
+    ids = (chain.from_iterable(part.ids for part in parts) for parts in (first, second))
+    for number, *pair in zip(numbers, *ids, strict=True):
+        if pair[0] != pair[1]:
+            row = read_parquet(data).set_index("index").loc[number]
+            tokens = zip_longest(*(ours.convert_ids_to_tokens(ids) for ids in pair))
+            place, apart = next(found for found in enumerate(tokens, 1) if len({*found[1]}) > 1)
+            said = ["nothing" if token is None else shortly(token) for token in apart]
+            text = shortly(" ".join(row[text_names(row.index)]))
+            return f"token {place} of {text} is {said[0]} by it, and {said[1]} by theta_P's"
+    return ""
+
+
 def check_same_tokenizer(folders: Sequence[str | Path]) -> None:
-    """Raise MemlocError unless all checkpoints, such as theta_O and theta_M2, tokenise alike."""
-    tokenizers = [load_tokenizer(folder) for folder in folders]
-    # Not by their files: saving a tokenizer rewrites those.
-    known = [(tokenizer.get_vocab(), tokenizer.all_special_ids) for tokenizer in tokenizers]
+    """Raise MemlocError unless all checkpoints, such as theta_O and theta_M2, tokenise alike.
+
+    They must have the same vocabulary, and read PROBE alike.
+    """
+    known = [_reading_of(load_tokenizer(folder)) for folder in folders]
     if any(other != known[0] for other in known):
         names = ", ".join(map(str, folders))
         raise MemlocError(
             f"these checkpoints have different tokenizers: {names}; "
             "both must come from the same pre-trained model: delete the one that doesn't"
         )
+
+
+def _reading_of(tokenizer: PreTrainedTokenizerBase) -> tuple[object, ...]:
+    """What decides how texts are read. It isn't the files: saving a tokenizer rewrites those."""
+    ids = plain_ids(tokenizer, [PROBE])
+    return tokenizer.get_vocab(), tokenizer.all_special_ids, special_ids(tokenizer), ids

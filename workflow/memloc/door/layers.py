@@ -6,10 +6,10 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from memloc.door.lent import as_models
+from memloc.door.lent import as_models, refuse_merged
 from memloc.door.results import Layers
 from memloc.door.session import MEMORISED, STATE_TOKENS, Model, opened, options_of
-from memloc.door.settings import PROBE_SEEDS, PROBING, recipe_of
+from memloc.door.settings import PROBE_SEEDS, PROBING, probe_seeds, recipe_of, whole_number
 from memloc.door.texts import Given
 from memloc.errors import MemlocError
 from memloc.localise.gradients.gradients import OBJECTIVES, forgetting_gradients
@@ -56,9 +56,11 @@ def gradients(
         raise MemlocError(f"variant {variant!r}: choose from {', '.join(VARIANTS)}")
     if objective not in OBJECTIVES:
         raise MemlocError(f"objective {objective!r}: choose from {', '.join(OBJECTIVES)}")
+    seed = whole_number("seed", seed)
     opts = options_of(options)
     tokens = opts.batch_tokens or GRADIENT_TOKENS
     models = {MEMORISED: memorised, "theta_F": frozen}
+    refuse_merged(models, "a gradient")
     given = Given(texts, labels, noisy)
     with opened("forgetting gradients", models, tokenizer, given, opts) as session:
         table, norms = forgetting_gradients(
@@ -100,6 +102,7 @@ def probe(
     does, and where there are too few texts to split into training, validation and test parts.
     """
     chosen = recipe_of(ProbeRecipe, PROBING, recipe, "probing")
+    seeds = probe_seeds(seeds)
     if states not in DTYPES:
         raise MemlocError(f"states {states!r}: choose from {', '.join(DTYPES)}")
     opts = options_of(options)
@@ -117,11 +120,11 @@ def probe(
             tokens,
             record.precision,
             chosen,
-            list(seeds),
+            seeds,
             states,
             record.device,
         )
-        facts = session.facts(recipe=asdict(chosen), probe_seeds=list(seeds), states=states)
+        facts = session.facts(recipe=asdict(chosen), probe_seeds=seeds, states=states)
     return Layers("probing", table, facts)
 
 

@@ -64,6 +64,17 @@ def _out_of_peft(model: Any, name: str) -> Any:
     return inside()
 
 
+def refuse_merged(given: Mapping[str, Any], technique: str) -> None:
+    """Raise MemlocError for adapters that are merged into the weights: nothing of them learns."""
+    for name, model in given.items():
+        modules = model.modules() if isinstance(model, nn.Module) else ()
+        if any(getattr(module, "merged", False) is True for module in modules):
+            raise MemlocError(
+                f"{name}: its adapter is merged into the weights, so that {technique} has no "
+                "parameters of it to train or to differentiate; call its unmerge_adapter() first"
+            )
+
+
 def _with_weights(like: PreTrainedModel, weights: Weights, name: str) -> PreTrainedModel:
     model = copy.deepcopy(like)
     if wrong := misfits(model.state_dict(), weights):

@@ -1,17 +1,19 @@
 """Layer retraining: a function for notebooks."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from numbers import Real
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from memloc.door.lent import refuse_merged
 from memloc.door.results import Windows
 from memloc.door.session import MEMORISED, Model, opened, options_of
-from memloc.door.settings import RETRAINING, recipe_of
+from memloc.door.settings import RETRAINING, recipe_of, whole_number
 from memloc.door.texts import Given
-from memloc.errors import MemlocError
+from memloc.errors import MemlocError, shortly
 from memloc.localise.retrain.group import JobSettings, RetrainingRecipe
 from memloc.localise.retrain.retraining import Retraining
 from memloc.models.layers import find_layers
@@ -51,9 +53,13 @@ def retrain(
     - All else is as in `swap`.
     """
     chosen = recipe_of(RetrainingRecipe, RETRAINING, recipe, "retraining")
+    order_seed, seed = whole_number("order_seed", order_seed), whole_number("seed", seed)
+    if memory_mb is not None and not (_is_number(memory_mb) and memory_mb > 0):
+        raise MemlocError(f"memory_mb {shortly(memory_mb)}: expected a number of MB, above 0")
     needs = ("retraining", *[TRAIN_HEAD] * chosen.train_head)
     opts, given = options_of(options), Given(texts, labels, noisy, validation=validation)
     models = {MEMORISED: memorised, "theta_P": pretrained}
+    refuse_merged(models, "layer retraining")
     with (
         opened("retraining", models, tokenizer, given, opts, needs) as session,
         tempfile.TemporaryDirectory() as scratch,
@@ -85,10 +91,17 @@ def retrain(
 def _windows(asked: str | Sequence[Window], n_layers: int) -> list[Window]:
     if isinstance(asked, str):
         return parse_windows(asked, n_layers)
-    found = sorted({(start, end) for start, end in asked})
-    if not found or not set(found) <= set(all_windows(n_layers)):
+    possible = all_windows(n_layers)
+    pairs = list(asked) if isinstance(asked, Iterable) else []
+    fit = [isinstance(p, tuple | list) and all(map(_is_number, p)) and tuple(p) in possible
+           for p in pairs]  # fmt: skip
+    if not fit or not all(fit):
         raise MemlocError(
-            f"windows {list(asked)}: expected pairs (start, end) with 1 <= start <= end <= "
+            f"windows {shortly(asked)}: expected pairs (start, end) with 1 <= start <= end <= "
             f"{n_layers}, the model's number of layers"
         )
-    return found
+    return sorted({(int(start), int(end)) for start, end in pairs})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

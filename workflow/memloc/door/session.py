@@ -15,9 +15,12 @@ from memloc.admission.layers import check_chain
 from memloc.admission.logits import example_rows
 from memloc.admission.tokenizer import check_tokenizer
 from memloc.data.tokens import collate, padding_right
+from memloc.door.classes import check_classes
 from memloc.door.lent import Weights, as_models, lent
+from memloc.door.settings import whole_number
 from memloc.door.texts import Corpus, Given, read
-from memloc.errors import MemlocError
+from memloc.door.words import in_notebook_words
+from memloc.errors import MemlocError, shortly
 from memloc.models.layers import embedding_rows
 from memloc.models.load import check_compatible, on_device, ready
 from memloc.models.longest import longest_input, refuse_longer
@@ -94,9 +97,10 @@ def options_of(given: Mapping[str, Any]) -> Options:
     if options.precision not in PRECISIONS:
         raise MemlocError(f"precision {options.precision!r}: choose from {', '.join(PRECISIONS)}")
     for name in ("max_length", "batch_tokens"):
-        value = getattr(options, name)
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise MemlocError(f"{name} {value!r}: expected a whole number of tokens, 1 or more")
+        if (value := getattr(options, name)) is not None:
+            whole_number(name, value, least=1)
+    if not isinstance(options.exam, bool):
+        raise MemlocError(f"exam {shortly(options.exam)}: expected True or False")
     return options
 
 
@@ -117,12 +121,12 @@ def opened(
     found = as_models(models)
     memorised = found[MEMORISED]
     device = _device(options.device, memorised)
-    with lent(found, device), _same_products():
+    with in_notebook_words(), lent(found, device), _same_products():
         tokenizer = padding_right(copy.deepcopy(tokenizer), "the tokenizer")
         for name, model in found.items():
             _prepare(on_device(model, "cpu"), tokenizer.pad_token_id, name)
             check_compatible(memorised, model, f"{technique}: {MEMORISED} and {name}")
-            _check_classes(memorised, model, name)
+            check_classes(memorised, model, name, MEMORISED)
         longest = longest_input(memorised) or MAX_LENGTH
         length = options.max_length or min(MAX_LENGTH, longest)
         given = replace(given, original_labels=options.original_labels, columns=options.columns)
@@ -151,10 +155,14 @@ def _device(chosen: str | torch.device | None, model: PreTrainedModel) -> torch.
     if chosen is None:
         return model.device
     try:
-        return torch.empty(0, device=chosen).device
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        found = torch.ones(1, device=chosen)
+        found.item()  # "meta" has tensors, and no numbers in them
+        return found.device
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
         said = str(error).splitlines()[0]
-        raise MemlocError(f"device {str(chosen)!r} can't be used: {said}") from None
+        raise MemlocError(
+            f"device {str(chosen)!r} can't be used: {said}. Name one that computes, such as 'cpu'"
+        ) from None
 
 
 def _prepare(model: PreTrainedModel, pad_id: int, name: str) -> None:
@@ -167,20 +175,6 @@ def _prepare(model: PreTrainedModel, pad_id: int, name: str) -> None:
         refuse_nonfinite(ready(model, pad_id))
     except MemlocError as error:
         raise MemlocError(f"{name}: {error}") from None
-
-
-def _check_classes(ours: PreTrainedModel, theirs: PreTrainedModel, name: str) -> None:
-    """Raise MemlocError where both models name their classes, and differently."""
-    named = [
-        [str(model.config.id2label[i]) for i in sorted(model.config.id2label)]
-        for model in (ours, theirs)
-    ]
-    told = all(names != [f"LABEL_{i}" for i in range(len(names))] for names in named)
-    if told and named[0] != named[1]:
-        raise MemlocError(
-            f"{MEMORISED} has the classes {', '.join(named[0])}, {name} has {', '.join(named[1])}; "
-            "both must be trained on the same classes in the same order (config.id2label)"
-        )
 
 
 def _quick_checks(

@@ -1,6 +1,6 @@
 """Texts, labels and marks as a notebook has them, checked and tokenised."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,8 +10,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memloc.data.examples import UNKNOWN, Measured, join
 from memloc.data.tokens import Examples, tokenised
+from memloc.door.classes import check_original, class_ids
 from memloc.errors import MemlocError, shortly
-from memloc.models.layers import class_count
 
 Rows = list[tuple[str, ...]]
 
@@ -58,13 +58,15 @@ def read(
 ) -> Corpus:
     """Everything given, as the model reads it. Raises MemlocError for what doesn't fit together."""
     rows = _rows(given.texts, given.columns, "texts")
-    labels = _classes(_column(given, given.labels, "label"), len(rows), model, "labels")
+    values = _column(given, given.labels, "label")
+    labels = class_ids(_as_many(values, len(rows), "labels"), model, "labels")
     noisy = _marks(_column(given, given.noisy, "noisy"), len(rows))
     original = torch.where(noisy, UNKNOWN, labels)
     if given.original_labels is not None:
         values = _column(given, given.original_labels, "original_label")
-        original = _classes(values, len(rows), model, "original_labels", missing=True)
-        _check_original(labels, noisy, original)
+        values = _as_many(values, len(rows), "original_labels")
+        original = class_ids(values, model, "original_labels", missing=True)
+        check_original(labels, noisy, original)
     encode = partial(tokenised, tokenizer=tokenizer, separator=separator, max_length=max_length)
     train = encode(rows, labels, noisy, torch.arange(len(rows)), where="texts")
     return Corpus(train, original, _heldout(given, model, encode))
@@ -84,7 +86,7 @@ def _heldout(given: Given, model: PreTrainedModel, encode: Callable[..., Example
     else:
         raise MemlocError("validation: expected a pair (texts, labels), or a datasets.Dataset")
     rows = _rows(texts, given.columns, "validation texts")
-    labels = _classes(values, len(rows), model, "validation labels")
+    labels = class_ids(_as_many(values, len(rows), "validation labels"), model, "validation labels")
     unmarked = torch.zeros(len(rows), dtype=torch.bool)
     return encode(rows, labels, unmarked, torch.arange(len(rows)), where="validation texts")
 
@@ -125,10 +127,14 @@ def _column(given: Given, values: Any, default: str) -> Any:
 
 def _plain(values: Any) -> list:
     """A list of Python's own values of a list, array, tensor, series or dataset's column."""
-    found = values.tolist() if hasattr(values, "tolist") else values
-    if not isinstance(found, Iterable):
+    found = _own(values)
+    if not isinstance(found, Iterable) or isinstance(found, Mapping | Set | str | bytes):
         raise MemlocError(f"{shortly(values)} is given where a list is expected, one value a text")
-    return [value.item() if hasattr(value, "item") else value for value in found]
+    return [_own(value) for value in found]
+
+
+def _own(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _rows(texts: Any, columns: Sequence[str], what: str) -> Rows:
@@ -137,15 +143,23 @@ def _rows(texts: Any, columns: Sequence[str], what: str) -> Rows:
         texts = list(zip(*(_named(texts, name, what) for name in columns), strict=True))
     if isinstance(texts, str):
         raise MemlocError(f"{what}: one text alone; expected a list of texts")
-    rows = [(row,) if isinstance(row, str) else tuple(row or ()) for row in _plain(texts)]
-    if not rows:
+    found = _plain(texts)
+    if not found:
         raise MemlocError(f"{what}: there are none")
-    for number, row in enumerate(rows):
-        if len(row) != len(rows[0]) or not row or not all(isinstance(part, str) for part in row):
+    rows: Rows = []
+    for number, row in enumerate(found):
+        parts = (row,) if isinstance(row, str) else row
+        fits = isinstance(parts, list | tuple) and len(parts) > 0
+        if (
+            not fits
+            or len(parts) != len((rows or [parts])[0])
+            or not all(isinstance(part, str) for part in parts)
+        ):
             raise MemlocError(
                 f"{what}: row {number} is {shortly(row)}; expected a text, or texts, as many in "
                 "every row"
             )
+        rows.append(tuple(parts))
     return rows
 
 
@@ -154,27 +168,6 @@ def _as_many(values: Any, count: int, what: str) -> list:
     if len(found) != count:
         raise MemlocError(f"{what}: {len(found)} values for {count} texts; give one for each")
     return found
-
-
-def _classes(
-    values: Any, count: int, model: PreTrainedModel, what: str, missing: bool = False
-) -> torch.Tensor:
-    """Class ids (n,) of ids or of the model's own class names; UNKNOWN for None, if allowed."""
-    names, n_classes = model.config.label2id or {}, class_count(model)
-    ids = []
-    for number, value in enumerate(_as_many(values, count, what)):
-        if missing and value is None:
-            ids.append(UNKNOWN)
-            continue
-        found: Any = names.get(value) if isinstance(value, str) else value
-        whole = isinstance(found, int) and not isinstance(found, bool)
-        if not whole or not 0 <= found < n_classes:
-            raise MemlocError(
-                f"{what}: row {number} has {shortly(value)}, which is no class of the model; it "
-                f"has 0 to {n_classes - 1}, named {', '.join(map(str, names))}"
-            )
-        ids.append(found)
-    return torch.tensor(ids)
 
 
 def _marks(values: Any, count: int) -> torch.Tensor:
@@ -192,16 +185,3 @@ def _marks(values: Any, count: int) -> torch.Tensor:
             "those whose label is wrong"
         )
     return torch.tensor([bool(mark) for mark in marks])
-
-
-def _check_original(labels: torch.Tensor, noisy: torch.Tensor, original: torch.Tensor) -> None:
-    """Raise MemlocError where noisy marks and original labels contradict each other."""
-    known = original != UNKNOWN
-    wrong = (known & ((labels != original) != noisy)).nonzero().flatten()
-    if len(wrong):
-        row = int(wrong[0])
-        marked = "noisy" if noisy[row] else "clean"
-        raise MemlocError(
-            f"original_labels: row {row} is marked as {marked}, but its label is {labels[row]} and "
-            f"its original label {original[row]}; of noisy rows they differ, of clean ones not"
-        )

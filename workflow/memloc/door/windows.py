@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memloc.admission.windows import own_layers
 from memloc.door.results import Windows
 from memloc.door.session import MEMORISED, STATE_TOKENS, Model, Session, opened, options_of
+from memloc.door.settings import whole_number
 from memloc.door.texts import Given
 from memloc.errors import MemlocError
 from memloc.localise.patch import Patcher
@@ -139,6 +140,7 @@ def _measure(
     """Errors of all windows of what `sweep_of` makes of theta_M2 and another model."""
     if settings["clean_examples"] not in CLEAN:
         raise MemlocError(f"clean_examples {settings['clean_examples']!r}: choose from {CLEAN}")
+    settings = {**settings, "seed": whole_number("seed", settings["seed"])}
     options = options_of(keywords)
     tokens = options.batch_tokens or STATE_TOKENS
     needs = (settings["component"],) if "component" in settings else ()

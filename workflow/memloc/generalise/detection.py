@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from memloc.errors import MemlocError
-from memloc.generalise.halves import class_columns
+from memloc.generalise.halves import class_columns, read_half
 from memloc.generalise.scores import EXAMPLE_COLUMNS
 from memloc.store.provenance import write_provenance
 from memloc.store.tables import COLUMNS as TABLES
@@ -157,7 +157,7 @@ def detect_noise(
                 f"{path}: tells of other examples than {generalisation}; delete both to have them "
                 "made anew"
             )
-    of_halves = [read_parquet(path, columns) for path in halves]
+    of_halves = [read_half(path, columns) for path in halves]
     found = detection_table(examples, labels, tables, of_halves, len(class_names))
     write_tsv(found, output, PAIR_COLUMNS)
     write_provenance(output, n_halves=len(halves), n_seeds=len(losses), threshold=THRESHOLD)

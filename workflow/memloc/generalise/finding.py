@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from memloc.errors import MemlocError, listed
+from memloc.generalise.halves import read_half
 from memloc.generalise.scores import refuse_strangers, score_examples
 from memloc.store.provenance import sha256, write_provenance
 from memloc.store.tables import read_parquet, write_tsv
@@ -65,16 +66,18 @@ def find_noise(
     """Write found.tsv, a row per training row of unmarked.parquet, and its record.
 
     `halves`: by model and number, the tables of halves. Raises MemlocError where a row was never
-    held out or never trained on, and where none, half or more, or all of a class would be noisy.
+    held out or never trained on or lacks a probability, where a label has no rows, and where none,
+    half or more, or all of a class would be noisy.
     """
     frame = read_parquet(unmarked, ["split", "index", "label"])
     examples = frame[frame["split"] == "train"].reset_index(drop=True)
-    tables = {m: {n: read_parquet(path) for n, path in own.items()} for m, own in halves.items()}
+    tables = {m: {n: read_half(path) for n, path in own.items()} for m, own in halves.items()}
     for model, own in tables.items():
         refuse_strangers(own, halves[model], examples)
     rows = mean_scores({m: list(own.values()) for m, own in tables.items()}, examples)
     rows = rows.assign(label=examples["label"])
     where = f"task {task}"
+    _refuse_empty_classes(rows, labels, where)
     _refuse_unscored(rows, where)
     memorisation = rows["counterfactual_memorisation"].to_numpy()
     rows["found"] = chosen(rows["index"].to_numpy(), memorisation, criterion)
@@ -97,6 +100,14 @@ def find_noise(
 
 def _remedy(criterion: Mapping[str, float], word: str) -> str:
     return f"{word} perturbation.found.{next(iter(criterion))}"
+
+
+def _refuse_empty_classes(rows: pd.DataFrame, labels: Sequence[str], where: str) -> None:
+    if absent := [name for name in labels if not (rows["label"] == name).any()]:
+        raise MemlocError(
+            f"{where}: no training row has the label {listed(absent)}, so that no model could "
+            "learn it: leave the class out with filters.drop_labels, or raise data.max_train"
+        )
 
 
 def _refuse_unscored(rows: pd.DataFrame, where: str) -> None:

@@ -7,6 +7,7 @@ ones as they are. Numbers start at 1.
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from memloc.errors import MemlocError
@@ -21,6 +22,26 @@ SPLITS = ("random", "pairs")
 def class_columns(n_classes: int) -> list[str]:
     """Names of the columns of a half's table that hold the classes' probabilities, by class id."""
     return [f"p_{number}" for number in range(n_classes)]
+
+
+def read_half(path: str | Path, columns: list[str] | None = None) -> pd.DataFrame:
+    """A half's table, or some columns of it.
+
+    Raises MemlocError where a probability is missing or infinite: a mean over halves would leave it
+    out in silence.
+    """
+    frame = read_parquet(path, columns)
+    values = frame.drop(columns=["index", "trained"]).to_numpy("float64")
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = int(wrong.any(axis=1).argmax())
+        raise MemlocError(
+            f"{path}: {int(wrong.any(axis=1).sum())} of {len(frame)} rows lack a probability (the "
+            f"first is row {frame['index'].iloc[row]}, with {values[row][wrong[row]][0]}); delete "
+            "it to have the half trained anew, at a lower generalisation.learning_rate if it is "
+            "so again"
+        )
+    return frame
 
 
 def trained_rows(

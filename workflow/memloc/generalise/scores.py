@@ -17,7 +17,7 @@ import pandas as pd
 from memloc.errors import MemlocError
 from memloc.generalise.baselines import COLUMNS as BASELINES
 from memloc.generalise.baselines import baselines, scaled
-from memloc.generalise.halves import LABEL_COLUMNS
+from memloc.generalise.halves import LABEL_COLUMNS, read_half
 from memloc.store.provenance import write_provenance
 from memloc.store.tables import COLUMNS as TABLES
 from memloc.store.tables import read_parquet, read_tsv, write_tsv
@@ -110,7 +110,7 @@ def gather_halves(
     """
     frame = read_parquet(data, ["split", "index", "noisy"])
     examples = frame[frame["split"] == "train"]
-    tables = {number: read_parquet(path) for number, path in halves.items()}
+    tables = {number: read_half(path) for number, path in halves.items()}
     refuse_strangers(tables, halves, examples)
     chance = 1 / n_classes
     found = score_examples(list(tables.values()), examples, chance)

@@ -38,6 +38,8 @@ UNDERSTOOD = {
     *("layers_to_transform", "layers_pattern", "inference_mode", "peft_version", "revision"),
     *("base_model_name_or_path", "auto_mapping", "runtime_config"),
 }
+# What init_lora_weights may be: these draw A and B alone, and the others change the base as well.
+STARTS = ("gaussian", "orthogonal")
 
 
 def is_adapter(folder: str | Path) -> bool:
@@ -70,11 +72,10 @@ def read_config(folder: str | Path) -> Any:
 
     path = Path(folder) / CONFIG
     raw = read_record(path, BRING) or {}
+    refuse_odd(raw, path)
     with reading(path, BRING):
         known = {field.name for field in dataclasses.fields(LoraConfig)}
-        config = LoraConfig(**{key: value for key, value in raw.items() if key in known})
-    refuse_odd(raw, path)
-    return config
+        return LoraConfig(**{key: value for key, value in raw.items() if key in known})
 
 
 def refuse_odd(raw: Mapping[str, Any], where: object) -> None:
@@ -86,7 +87,8 @@ def refuse_odd(raw: Mapping[str, Any], where: object) -> None:
         raise MemlocError(f"{where}: an adapter of the kind {kind}; memloc uses LORA, so {MERGE}")
     for key, value in sorted(raw.items()):
         said = value not in (None, False, [], {}) and value != getattr(usual, key, None)
-        if said and key not in UNDERSTOOD:
+        known = key in UNDERSTOOD or (key == "init_lora_weights" and value in STARTS)
+        if said and not known:
             raise MemlocError(
                 f"{where}: {key} = {value!r} isn't plain LoRA, whose product alone memloc knows "
                 f"to take out of a layer; {MERGE}"

@@ -253,4 +253,5 @@ def is_like(model: PreTrainedModel, config: Any, base: tuple[Path, str]) -> bool
         return False
     ours, theirs = (dataclasses.asdict(each) for each in (config, model.peft_config[NAME]))
     said = {"modules_to_save", "inference_mode", "base_model_name_or_path", "peft_version"}
+    said |= {"init_lora_weights"}  # A and B are what a folder holds, however they were drawn
     return all(ours[key] == theirs[key] for key in ours.keys() - said)

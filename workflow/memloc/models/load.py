@@ -1,6 +1,6 @@
 """Pre-trained and fine-tuned classifiers: loading, digests, and whether two belong together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -83,8 +83,7 @@ def load_with_notes(
             f"{folder}: the checkpoint lacks weights beyond the head's: {', '.join(missing[:5])}"
             f"{' …' if len(missing) > 5 else ''}; is it a complete {model.config.model_type} model?"
         )
-    prepared = _prepare(model, folder)
-    refuse_further_layers(prepared, report["unexpected_keys"])
+    prepared = _prepare(model, folder, report["unexpected_keys"])
     if lora:
         adapters.add_adapter(prepared, lora, seed, new_pooler)
         prepared.memloc_base = (Path(folder).resolve(), lora.base)
@@ -113,7 +112,7 @@ def load_finetuned(
     beside: PreTrainedModel | None = None,
     base: str | Path | None = None,
 ) -> PreTrainedModel:
-    """A checkpoint that fine-tuning wrote, in float32; any missing weight is an error.
+    """A checkpoint that fine-tuning wrote, in float32; missing weights, further layers are errors.
 
     Where the folder holds an adapter, theta_P with that adapter, over base weights of the type that
     the adapter was trained with. `base`: the folder of theta_P, where it isn't found by itself
@@ -130,7 +129,7 @@ def load_finetuned(
             raise MemlocError(
                 f"{folder}: not a fine-tuned checkpoint, it lacks {', '.join(missing)}"
             )
-        return _prepare(model, folder)
+        return _prepare(model, folder, report["unexpected_keys"])
 
 
 def _load_adapted(
@@ -157,7 +156,7 @@ def _load_adapted(
             f"{folder}: neither the adapter nor its base {place} has {', '.join(missing)}"
         )
     adapters.keep_float(model, brought)
-    prepared = _prepare(model, folder)
+    prepared = _prepare(model, folder, report["unexpected_keys"])
     adapter_files.put_adapter(prepared, config, folder)
     prepared.memloc_base = origin
     return prepared
@@ -186,10 +185,13 @@ def on_device(model: PreTrainedModel, device: torch.device | str) -> PreTrainedM
     return model
 
 
-def _prepare(model: PreTrainedModel, folder: str | Path) -> PreTrainedModel:
+def _prepare(model: PreTrainedModel, folder: str | Path, unused: Iterable[str]) -> PreTrainedModel:
+    """The model as `ready` makes it. unused: names of weights that found no place in it."""
     try:
         pad_id = load_tokenizer(folder).pad_token_id if has_tokenizer(folder) else None
-        return ready(model, pad_id)
+        prepared = ready(model, pad_id)
+        refuse_further_layers(prepared, unused)
+        return prepared
     except MemlocError as error:
         raise MemlocError(f"{folder}: {error}") from None
 
