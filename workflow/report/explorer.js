@@ -84,6 +84,7 @@ if (explorer) {
     const place = explorer.querySelector(".reverted");
     if (!place) return;
     place.replaceChildren();
+    place.removeAttribute("tabindex");
     if (!opened) return;
     const pair = data.reverted.of?.[`${value("task")}|${value("model")}`];
     const known = pair && value("technique") === "swapping";
@@ -103,6 +104,7 @@ if (explorer) {
       list.append(item);
     });
     place.append(line, list);
+    place.tabIndex = 0; // it scrolls
   };
 
   const link = () => {
