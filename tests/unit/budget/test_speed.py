@@ -42,18 +42,26 @@ def plan(config, rules=("train_original", "swap", "retrain", "probe")):
 # --- by hand ---------------------------------------------------------------------------------
 
 
-def test_a_step_takes_the_longer_of_its_launches_and_what_the_gpu_does():
+@pytest.fixture
+def round_launches(monkeypatch):
+    counts = {speed.STEP: (400, 650), speed.WINDOWS: (1700, 2600)}
+    monkeypatch.setattr(speed, "LAUNCHES", speed.LAUNCHES | counts)
+
+
+def test_a_step_takes_the_longer_of_its_launches_and_what_the_gpu_does(round_launches):
     launched = Steps(speed.STEP, 100, 12, flops=100 * 1e9)  # 400 x 10 us > 1 ms + 400 x 1 us
     assert ROUND.seconds(launched) == pytest.approx(100 * 4e-3)
     computed = replace(launched, flops=100 * 9e9)
     assert ROUND.seconds(computed) == pytest.approx(100 * (9e-3 + 0.4e-3))
     moved = replace(computed, trained=1e8)  # 4.4 GB at 1 TB/s
     assert ROUND.seconds(moved) == pytest.approx(100 * (9e-3 + 0.4e-3 + 4.4e-3))
+    packed = replace(launched, flops=0.0, packed=True)  # 10 more kernels a layer
+    assert ROUND.seconds(packed) == pytest.approx(100 * 520 * 10e-6)
     half_as_deep = replace(launched, layers=6, flops=0.0)
     assert ROUND.seconds(half_as_deep) == pytest.approx(100 * 2e-3)
 
 
-def test_jobs_that_share_a_gpu_launch_side_by_side_and_wait_for_all_its_work():
+def test_jobs_that_share_a_gpu_launch_side_by_side_and_wait_for_all_its_work(round_launches):
     steps = Steps(speed.STEP, 1, 12, flops=6e9)
     two = replace(ROUND, jobs=2)  # at 1.5 TFLOP/s: 4 ms and 0.4 ms of kernels, of both
     assert two.seconds(steps) == pytest.approx(2 * 4.4e-3)
@@ -62,7 +70,7 @@ def test_jobs_that_share_a_gpu_launch_side_by_side_and_wait_for_all_its_work():
     assert eight.seconds(small) == pytest.approx(max(4e-3, 8 * 0.4e-3))  # launches hide it
 
 
-def test_windows_that_do_not_fit_at_once_come_in_groups():
+def test_windows_that_do_not_fit_at_once_come_in_groups(round_launches):
     """17 GB on 8.5 GB that windows may fill: two groups, that launch twice and move the same."""
     whole = Steps(speed.WINDOWS, 10, 12, flops=10 * 80e9, trained=1e9, held=8.5e9)
     assert ROUND.seconds(whole) == pytest.approx(10 * (40e-3 + 44e-3 + 1.7e-3))

@@ -140,7 +140,8 @@ def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = F
     """`rows` inputs through `layers` layers, forward; `mixed` batches are padded, sorted hardly."""
     length = facts.task.padded(batch) if mixed else facts.task.mean
     flops = rows * layers * row_flops(facts, length)
-    return Steps(FORWARD, math.ceil(rows / batch), layers, flops)
+    packed = mixed and bool(facts.settings["packed"])  # sorted ones have little to leave out
+    return Steps(FORWARD, math.ceil(rows / batch), layers, flops, packed=packed)
 
 
 def training_steps(facts: Facts, rows: float, batch: int, passed: float, trained: float) -> Work:
