@@ -27,7 +27,7 @@ from memloc.models.layers import (
     pooler_names,
 )
 from memloc.seeds import derive
-from memloc.study.admission import is_target, refuse_targets
+from memloc.targets import is_target, refuse_targets
 
 NAME = "default"  # of the one adapter of a model, as peft calls it
 MERGE = "merge it into its base with peft's merge_and_unload and name the merged model instead"

@@ -3,17 +3,17 @@
 Snakemake imports this module while it plans: no torch, no pandas.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from memloc.errors import MemlocError, listed
+from memloc.errors import MemlocError
 from memloc.store.files import read_record
 from memloc.study.config import model_settings
+from memloc.targets import refuse_targets
 
 PASSED, REFUSED = "passed", "refused"
 TRAIN_HEAD = "retraining.train_head"  # asked for by a setting
-ALL = "all-linear"  # of training.lora.targets: peft's own word for all linear layers but the head
 
 
 def asked_of(config: Mapping[str, Any], model: str) -> set[str]:
@@ -37,27 +37,6 @@ def refuse(model: str, exam: Collection[Mapping[str, Any]], asked: Collection[st
             raise MemlocError(
                 f"model {model} can't be used for {wanted} ({outcome['check']}): "
                 f"{outcome['measured']}. Leave {wanted} out, or use another model"
-            )
-
-
-def is_target(name: str, targets: str | Sequence[str]) -> bool:
-    """Whether a linear layer, named as in its layer, is one that training.lora.targets wants."""
-    asked = [targets] if isinstance(targets, str) else targets
-    return targets == ALL or any(f".{name}".endswith(f".{target}") for target in asked)
-
-
-def refuse_targets(model: str, targets: str | Sequence[str], linear: Iterable[str]) -> None:
-    """Raise MemlocError where a target names none of a model's linear layers.
-
-    linear: their names in the layers that they are in.
-    """
-    names = set(linear)
-    for target in [targets] if isinstance(targets, str) else targets:
-        if not any(is_target(name, target) for name in names):
-            there = sorted({name.rpartition(".")[2] for name in names})
-            raise MemlocError(
-                f"training.lora.targets: no linear layer of {model} is named {target!r}; its "
-                f"layers have {listed(there)}; name some of these, or {ALL}"
             )
 
 
