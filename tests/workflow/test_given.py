@@ -183,7 +183,7 @@ def forgotten(study):
 
 
 def plan_of(folder, command, *arguments):
-    """What a dry run for theta_M2 of the retrained windows says, and whether it was refused."""
+    """What a dry run says, and whether it was refused."""
     done = snakemake(folder, "-n", *arguments, check=False, command=command)
     assert "Traceback" not in done.stdout
     return done.stdout, done.returncode != 0
@@ -201,7 +201,7 @@ def test_what_was_given_and_no_longer_is_isnt_trained_over(study, forgotten):
         assert refused and f"{RUN}/perturbed/final was given" in said, said
     record.write_bytes(content)
     final.rename(final.with_name("away"))
-    said, refused = plan_of(folder, forgotten, "--", f"{RUN}/retrain.tsv")
+    said, refused = plan_of(folder, forgotten, "--", f"{RUN}/perturbed/final")
     final.with_name("away").rename(final)
     assert not refused and "repeated" not in said, said
     assert "What lay there was given, and this plan trains it instead" in said
