@@ -14,11 +14,17 @@ from snakemake.exceptions import ApiError
 from snakemake.io import is_flagged
 from snakemake.logging import logger
 
+from memloc.store.files import read_record
 from memloc.store.records import differences, is_as_read, made_with, read, record_of
 from part import Part
 
 SHOWN = 3
 GIVEN = "settings.theta"  # what only checkpoints that were given are made with
+OVER_GIVEN = "was given, and this plan would have it trained: name it in given again"
+OVER_TRAINED = (
+    "was trained by memloc, and this plan would take in over it what given names: take its run "
+    "out of given"
+)
 MISSING, NEWER, SAME = "is missing", "newer", "is the same, but newer"
 REMEDIES = {
     MISSING: "Bring what is missing from where these results were made; a model or data can also "
@@ -49,19 +55,32 @@ def refuse_overwriting(part: Part, resources: str) -> None:
 def refuse_over_given(part: Part) -> None:
     """Refuse a plan that takes what an earlier one was given as its own training, to train over.
 
-    A job of a rule that --forcerun names may do so, and no other: --forceall names no checkpoint.
+    Nor may what is given replace what was trained, which took hours. A job of a rule that
+    --forcerun names may do so, and no other: --forceall names no checkpoint.
     """
     names, forced = part.names(), part.workflow.dag_settings.forcerun
     for job in _jobs(part):
-        if names[job.rule.name] == "take_in" or job.rule.name in forced:
-            continue
+        takes_in = names[job.rule.name] == "take_in"
         for path in (path for path in map(Path, map(str, job.output)) if path.is_dir()):
-            if (record := read(path)) and GIVEN in record["made_with"]:
-                raise ApiError(
-                    f"{path} was given, and this plan would have it trained: name it in given "
-                    "again, or give this study a results_dir of its own. Or, where it may go, give "
-                    f"the same command with --forcerun {job.rule.name}"
-                )
+            if job.rule.name in forced or takes_in == was_given(path, unknown=takes_in):
+                continue
+            said = OVER_TRAINED if takes_in else OVER_GIVEN
+            raise ApiError(
+                f"{path} {said}, or give this study a results_dir of its own. Or, where it may go, "
+                f"give the same command with --forcerun {job.rule.name}"
+            )
+
+
+def was_given(folder: Path, unknown: bool = False) -> bool:
+    """Whether a checkpoint was given, by its record or by what lies beside it; else `unknown`.
+
+    Both stay where the folder itself is gone.
+    """
+    if record := read(folder):
+        return GIVEN in record["made_with"]
+    beside = folder.with_name(f"{folder.name}.provenance.json")
+    said = read_record(beside, "Delete it")
+    return unknown if said is None else {"theta", "source"} <= said.keys()
 
 
 def _jobs(part: Part) -> Iterator[Any]:
@@ -72,9 +91,10 @@ def _jobs(part: Part) -> Iterator[Any]:
 
 
 def _checkpoints(job: Any, resources: str) -> list[Path]:
-    """Folders that a job trains."""
+    """Folders that a job trains; what it takes in is there to be taken in again."""
     folders = [Path(str(file)) for file in job.output if is_flagged(file, "directory")]
-    return [folder for folder in folders if not folder.is_relative_to(resources)]
+    folders = [folder for folder in folders if not folder.is_relative_to(resources)]
+    return folders if folders and GIVEN not in made_with({}, dict(job.params.items())) else []
 
 
 def _unasked(workflow: Any, job: Any) -> list[str] | None:
@@ -154,20 +174,26 @@ def _refusal(refused: dict[Any, tuple[list[Path], list[str]]]) -> str:
 
 
 def _repeated(workflow: Any, trainings: list[tuple[Any, list[Path]]]) -> str | None:
-    """Which trainings of this plan were done before, and why they are done once more."""
-    dag, again = workflow.dag, []
+    """Which trainings of this plan were done before, and why they are done once more.
+
+    What was given, and no longer is, was never trained.
+    """
+    dag, again, first = workflow.dag, [], []
     for job, folders in trainings:
         gone = [folder for folder in folders if not folder.is_dir() and record_of(folder).exists()]
-        if gone and not dag.reason(job).forced:
-            readers = sorted(
-                str(other.output[0]) for other in dag.depending[job] if dag.needrun(other)
-            )
-            needed = f" (for {readers[0]})" if readers else ""
-            again.append(f"{gone[0]} is gone{needed}")
-    if not again:
-        return None
+        if not gone or dag.reason(job).forced:
+            continue
+        readers = sorted(str(other.output[0]) for other in dag.depending[job] if dag.needrun(other))
+        needed = f" (for {readers[0]})" if readers else ""
+        (first if was_given(gone[0]) else again).append(f"{gone[0]} is gone{needed}")
     count = f"{len(again)} training{'s are' if again[1:] else ' is'} repeated"
-    return f"{count} because {_some(again)}"
+    lines = [f"{count} because {_some(again)}"] if again else []
+    if first:
+        lines.append(
+            f"{_some(first)}. What lay there was given, and this plan trains it instead: name it "
+            "in given again to have it taken in"
+        )
+    return "\n".join(lines) or None
 
 
 def _some(said: Any) -> str:

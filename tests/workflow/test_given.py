@@ -170,14 +170,55 @@ def test_nothing_trains_over_it(study):
         done = snakemake(folder, "-n", "--", f"{RUN}/{place}", check=False, command=COMMAND)
         assert done.returncode and f"{place} is {word} of a given run" in done.stdout
         assert "Traceback" not in done.stdout
-    rest = yaml.safe_load((folder / "given.yaml").read_text()) | {"given": []}
-    (folder / "forgotten.yaml").write_text(yaml.safe_dump(rest))
-    command = (*SNAKEMAKE, "--configfile", "forgotten.yaml", "small.yaml")
-    done = snakemake(folder, "-n", "--", f"{RUN}/retrain.tsv", check=False, command=command)
-    assert done.returncode and f"{RUN}/perturbed/final was given" in done.stdout, done.stdout
-    assert "Traceback" not in done.stdout
     forced = planned(folder, f"{RUN}/perturbed/final", before=("--forceall",), command=COMMAND)
     assert not [rule for rule in forced if rule.startswith("train_")]
+
+
+@pytest.fixture(scope="module")
+def forgotten(study):
+    """A command of the same study without `given`."""
+    rest = yaml.safe_load((study[0] / "given.yaml").read_text()) | {"given": []}
+    (study[0] / "forgotten.yaml").write_text(yaml.safe_dump(rest))
+    return (*SNAKEMAKE, "--configfile", "forgotten.yaml", "small.yaml")
+
+
+def plan_of(folder, command, *arguments):
+    """What a dry run says, and whether it was refused."""
+    done = snakemake(folder, "-n", *arguments, check=False, command=command)
+    assert "Traceback" not in done.stdout
+    return done.stdout, done.returncode != 0
+
+
+def test_what_was_given_and_no_longer_is_isnt_trained_over(study, forgotten):
+    folder, _, _ = study
+    final = folder / RUN / "perturbed/final"
+    record = final.parent / ".records/final.json"
+    content = record.read_bytes()
+    for lost in (False, True):
+        if lost:
+            record.unlink()
+        said, refused = plan_of(folder, forgotten, "--", f"{RUN}/retrain.tsv")
+        assert refused and f"{RUN}/perturbed/final was given" in said, said
+    record.write_bytes(content)
+    final.rename(final.with_name("away"))
+    said, refused = plan_of(folder, forgotten, "--", f"{RUN}/perturbed/final")
+    final.with_name("away").rename(final)
+    assert not refused and "repeated" not in said, said
+    assert "What lay there was given, and this plan trains it instead" in said
+
+
+def test_what_was_trained_isnt_replaced_unasked(study, forgotten):
+    folder, _, _ = study
+    place = RUN.replace("results", "trained") + "/perturbed/final"
+    there = ("--config", "results_dir=trained")
+    snakemake(folder, *there, "--", place, command=forgotten)
+    assert not planned(folder, place, before=there, command=forgotten)
+    for target in (place, place.replace("perturbed/final", "retrain.tsv")):
+        said, refused = plan_of(folder, COMMAND, *there, "--", target)
+        assert refused and f"{place} was trained by memloc, and this plan would" in said, said
+        assert "--forcerun take_in" in said
+    said, refused = plan_of(folder, COMMAND, *there, "--forcerun", "take_in", "--", place)
+    assert not refused and "take_in" in said
 
 
 def test_with_theta_O_windows_are_those_that_a_loop_swaps(study):
