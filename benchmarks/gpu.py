@@ -3,7 +3,7 @@
 12 layers x 768, BERT-size random weights, batches of 8 x 64 tokens: training steps a second (also
 in TF32, of stacks of 6 and 30 models, and of four processes with and without MPS), the swap sweep,
 all 78 windows retrained with their clip, forgetting gradients and probes, in float32 and bfloat16,
-with model FLOP utilisation. It ends with what `workflow/memloc/budget/rates.py` takes for granted,
+with model FLOP utilisation. It ends with what `workflow/memloc/budget/speed.py` takes for granted,
 as measured here. Written to end within 10 minutes on one card.
 
 Basis of the utilisation: a layer does 24 w^2 + 4 w n FLOPs a token in a forward pass (width w, n
@@ -28,7 +28,7 @@ import probing
 import processes
 import retraining
 import stacks
-from memloc.budget import rates
+from memloc.budget.devices import card
 from memloc.data.tokens import collate
 from memloc.errors import MemlocError
 from memloc.localise.gradients.gradients import mean_gradient, train_only_layers
@@ -132,9 +132,9 @@ def time_probes(size: SimpleNamespace, device: torch.device) -> None:
 
 
 def print_rates(size: SimpleNamespace, device: torch.device, precisions: Sequence[str]) -> None:
-    """What budget/rates.py assumes, as measured here: of a large batch, and of one short row."""
-    print(f"rates, for workflow/memloc/budget/rates.py ({size.large} rows, and one row):")
-    known = rates.known(device_name(device))
+    """What budget/speed.py assumes, as measured here: of a large batch, and of one short row."""
+    print(f"rates, for workflow/memloc/budget/speed.py ({size.large} rows, and one row):")
+    known = card(device_name(device))
     one = SimpleNamespace(**vars(size) | {"rows": 1})
     many = SimpleNamespace(**vars(size) | {"rows": size.large})
     for precision in precisions:
@@ -144,8 +144,8 @@ def print_rates(size: SimpleNamespace, device: torch.device, precisions: Sequenc
         called = step_seconds(one, device, precision)
         kernels = launches.alone(one, precision).total
         if known:
-            peak_of = dict(zip(("float32", "tf32", "bfloat16"), known[1:], strict=True))[precision]
-            print(f'  SHARES["{precision}"] = {flops / (1e12 * peak_of):.3f}')
+            share = flops / (1e12 * getattr(known, precision))
+            print(f'  SHARES["{precision}"] = {share:.3f}')
         else:
             print(f"  {precision}: {flops / 1e9:.1f} GFLOP/s")
         print(

@@ -86,8 +86,8 @@ def retraining(model: Any) -> Callable[[list[list[int]]], None]:
     shared.model.train()
 
     def step(batch: list[list[int]]) -> None:
-        for stack in variants.parameters().values():
-            stack.grad = None
+        for rows, _ in variants.sheets().values():
+            rows.grad = None
         shared.masks.begin(1)
         variants.logits(collate(batch, 0, model.device)).sum().backward()
 
