@@ -156,6 +156,23 @@ The clean error in a title should stay near 0: only then does a window undo memo
 rather than the task.
 """,
     ),
+    "task_matrix": FigureKind(
+        name="matrix_{technique}_{task}_{model}",
+        drawer="figures.matrices:matrix_figure",
+        section="techniques",
+        title="Window matrix of a task",
+        alt="Heat map: mean memorisation error by window length and layer, for {names}.",
+        inputs=lambda s, w: {
+            "runs": s.table_paths(w["technique"], models=[w["model"]], tasks=[w["task"]])
+        },
+        drawn_for=lambda s: [],  # drawn when it is asked for: the page shows all tasks side by side
+        runs=lambda s, w: s.run_list(models=[w["model"]], tasks=[w["task"]]),
+        caption="""
+**Memorisation error by window** for {{ task }} and {{ model }} ({{ technique }}), as Figure 3
+of the paper: the mean share of noisy examples that lose their perturbed label, over all windows of
+x consecutive layers (row) that include layer y (column).
+""",
+    ),
     "layer_weights": FigureKind(
         name="layer_weights_{model}",
         drawer="figures.layers:layer_weights_figure",
