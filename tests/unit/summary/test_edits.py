@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from memloc.report.edits import best_edits, said
 from memloc.store.tables import read_tsv, write_tsv
 from memloc.summary.edits import edit_table, front, mean_edits, with_best, write_edits
+from memloc.summary.seeds import read_runs
 from memloc.windows import all_windows
 from synthetic import history, windows
 
@@ -77,6 +78,6 @@ def test_files_to_file(tmp_path):
         write_tsv(history(0, run["seed"]), tmp_path / f"h{run['seed']}.tsv")
     paths = [[tmp_path / f"{kind}{run['seed']}.tsv" for run in runs] for kind in "wh"]
     of = [run | {"technique": "swapping"} for run in runs]
-    write_edits(paths[0], of, paths[1], runs, tmp_path / "edits.tsv")
+    write_edits(*read_runs(paths[0], of, paths[1], runs), tmp_path / "edits.tsv")
     found = read_tsv(tmp_path / "edits.tsv")
     assert (found["n_seeds"] == 2).all() and found["accuracy_lost"].is_monotonic_increasing

@@ -13,25 +13,18 @@ the accuracy that it really costs is more likely above the number given here tha
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from memloc.store.tables import COLUMNS as TABLES
-from memloc.store.tables import read_tsv, write_tsv
+from memloc.store.tables import write_tsv
+from memloc.summary.seeds import KEYS, Ends, Run, Tables, by_setting
 
 COLUMNS = [
     "task", "model", "technique", "start", "end", "noise_undone", "sd_noise", "to_original",
     "accuracy_lost", "sd_lost", "best", "n_validation", "n_seeds",
 ]  # fmt: skip
-Run = Mapping[str, Any]  # task, model, seed and, of a window table, technique
 ACCURACY_LOST = 0.01  # more than this isn't worth the noise that an edit removes
 DIGITS = 9  # of shares that are compared; what lies beyond is rounding
-
-
-def own_error(history: pd.DataFrame) -> float:
-    """theta_M2's validation error: that after the last epoch of its run."""
-    return 1 - float(history.sort_values("epoch")["validation_accuracy"].iloc[-1])
 
 
 def mean_edits(tables: Sequence[pd.DataFrame], own: Sequence[float]) -> pd.DataFrame:
@@ -73,31 +66,14 @@ def edit_table(
     tables: Iterable[tuple[Run, pd.DataFrame]], own: Mapping[tuple, float]
 ) -> pd.DataFrame:
     """Fronts of all tasks, models and techniques; own: theta_M2's error by task, model, seed."""
-    groups: dict[tuple, list[tuple[pd.DataFrame, float]]] = {}
-    for run, table in tables:
-        key = run["task"], run["model"], run["technique"]
-        error = own[run["task"], run["model"], run["seed"]]
-        groups.setdefault(key, []).append((table, error))
     fronts = [
-        with_best(front(mean_edits(*zip(*seeds, strict=True)))).assign(
-            **dict(zip(("task", "model", "technique"), key, strict=True))
-        )
-        for key, seeds in groups.items()
+        with_best(front(mean_edits(*seeds))).assign(**dict(zip(KEYS, key, strict=True)))
+        for key, seeds in by_setting(tables, own).items()
     ]
     return pd.concat(fronts, ignore_index=True)[COLUMNS]
 
 
-def write_edits(
-    paths: Sequence[str | Path],
-    runs: Sequence[Run],
-    histories: Sequence[str | Path],
-    history_runs: Sequence[Run],
-    output: str | Path,
-) -> None:
-    """Write summary/edits.tsv from the runs' window tables and perturbed histories."""
-    own = {
-        (run["task"], run["model"], run["seed"]): own_error(read_tsv(path, TABLES["history"]))
-        for path, run in zip(histories, history_runs, strict=True)
-    }
-    tables = [read_tsv(path, TABLES["windows"]) for path in paths]
-    write_tsv(edit_table(zip(runs, tables, strict=True), own), output, COLUMNS)
+def write_edits(tables: Tables, ends: Ends, output: str | Path) -> None:
+    """Write summary/edits.tsv from the runs' window tables and the ends of their histories."""
+    own = {run: 1 - float(end["validation_accuracy"]) for run, end in ends.items()}
+    write_tsv(edit_table(tables, own), output, COLUMNS)

@@ -11,20 +11,17 @@ of: on others it would do a little less.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from memloc.store.tables import COLUMNS as TABLES
-from memloc.store.tables import read_tsv, write_tsv
+from memloc.store.tables import write_tsv
+from memloc.summary.seeds import KEYS, Ends, Run, Tables, by_setting
 
 COLUMNS = [
     "task", "model", "technique", "start", "end", "undone", "noisy_error", "sd", "error",
     "clean_error", "memorised", "n_noisy", "n_clean", "n_seeds", "smallest",
 ]  # fmt: skip
-KEYS = ["task", "model", "technique"]
-Run = Mapping[str, Any]  # task, model, seed and technique of a window table
 MOST, LITTLE = 0.9, 0.01  # noisy error that a window must reach, clean error that it may cost
 DIGITS = 9  # of errors that are compared; what lies beyond is rounding
 
@@ -78,32 +75,16 @@ def window_table(
 
     memorised: the share of noisy examples that theta_M2 memorised, by task, model and seed.
     """
-    groups: dict[tuple, list[tuple[pd.DataFrame, float]]] = {}
-    for run, table in tables:
-        share = memorised[run["task"], run["model"], run["seed"]]
-        groups.setdefault(tuple(run[key] for key in KEYS), []).append((table, share))
     parts = []
-    for key, seeds in groups.items():
-        frame = mean_windows(*zip(*seeds, strict=True))
+    for key, seeds in by_setting(tables, memorised).items():
+        frame = mean_windows(*seeds)
         chosen = smallest(frame)
         marks = ["yes" if i == chosen else "no" for i in frame.index]
         parts.append(frame.assign(**dict(zip(KEYS, key, strict=True)), smallest=marks))
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
-def write_windows(
-    paths: Sequence[str | Path],
-    runs: Sequence[Run],
-    histories: Sequence[str | Path],
-    history_runs: Sequence[Run],
-    output: str | Path,
-) -> None:
-    """Write summary/windows.tsv from the runs' window tables and perturbed histories."""
-    memorised = {
-        (run["task"], run["model"], run["seed"]): float(
-            read_tsv(path, TABLES["history"]).sort_values("epoch")["noisy_accuracy"].iloc[-1]
-        )
-        for path, run in zip(histories, history_runs, strict=True)
-    }
-    tables = [read_tsv(path, TABLES["windows"]) for path in paths]
-    write_tsv(window_table(zip(runs, tables, strict=True), memorised), output, COLUMNS)
+def write_windows(tables: Tables, ends: Ends, output: str | Path) -> None:
+    """Write summary/windows.tsv from the runs' window tables and the ends of their histories."""
+    memorised = {run: float(end["noisy_accuracy"]) for run, end in ends.items()}
+    write_tsv(window_table(tables, memorised), output, COLUMNS)
