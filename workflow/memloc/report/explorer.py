@@ -9,13 +9,14 @@ plotting library would be.
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import matplotlib
 import pandas as pd
 from matplotlib.colors import to_hex
 
+from memloc.budget.words import number_of
 from memloc.control.scores import JUDGED_BY, WEIGHTS
 from memloc.report.parts import Content
 from memloc.report.pointing import over_models
@@ -23,6 +24,7 @@ from memloc.report.reverted import reverted
 from memloc.report.smallest import ACTS
 from memloc.study.control import NEIGHBOURS
 from memloc.study.techniques import TECHNIQUES
+from memloc.windows import window_name
 
 STEPS = 40  # of the colour scale from 0 to 1
 WIDTH, TALLEST = 372.0, 290.0  # of the map of windows, without its axis, in its own units
@@ -41,7 +43,7 @@ def explorer(content: Content) -> Json:
         "labels": {
             "task": {n: content.task_label(n) for n in dict.fromkeys(weights["task"])},
             "model": {n: content.model_label(n) for n in dict.fromkeys(weights["model"])},
-            "technique": {n: _label(n) for n in _ordered(windows)},
+            "technique": {n: _label(n) for n in _ordered(windows["technique"])},
         },
         "layers": weights.groupby("model")["layer"].max().astype(int).to_dict(),
         "windows": dict(_windows(windows)),
@@ -83,8 +85,9 @@ def _label(name: str) -> str:
     return TECHNIQUES[name].label if name in TECHNIQUES else name
 
 
-def _ordered(frame: pd.DataFrame) -> list[str]:
-    found = list(dict.fromkeys(frame["technique"]))
+def _ordered(techniques: Iterable[str]) -> list[str]:
+    """Techniques as they are listed, each once; unlisted ones last."""
+    found = list(dict.fromkeys(techniques))
     return [n for n in TECHNIQUES if n in found] + [n for n in found if n not in TECHNIQUES]
 
 
@@ -113,7 +116,7 @@ def _windows(frame: pd.DataFrame) -> Iterator[tuple[str, Json]]:
 
 
 def _name(row: pd.Series) -> str:
-    return f"{row['start']}-{row['end']}"
+    return window_name((row["start"], row["end"]))
 
 
 def _weights(content: Content, frame: pd.DataFrame) -> Iterator[tuple[str, Json]]:
@@ -123,7 +126,7 @@ def _weights(content: Content, frame: pd.DataFrame) -> Iterator[tuple[str, Json]
     said = {tuple(r[k] for k in keys): _centre(r) for r in centres.to_dict("records")}
     for (task, model), pair in frame.groupby(["task", "model"], sort=False):
         found: Json = {}
-        for technique in _ordered(pair):
+        for technique in _ordered(pair["technique"]):
             rows = pair[pair["technique"] == technique].sort_values("layer")
             own = rows["weight"] if rows["weight"].notna().any() else rows["weight_raw"]
             top = own.max()
@@ -156,19 +159,15 @@ def trust(content: Content) -> dict[str, str]:
         row.technique: "undefined"
         if math.isnan(row.accuracy)
         else f"right in {100 * row.accuracy:.0f} % (chance {100 * row.chance:.0f} %, "
-        f"n = {row.n} task{'' if row.n == 1 else 's'})"
+        f"n = {number_of(row.n, 'task')})"
         for row in (near if len(near) else judged).itertuples()
     }
 
 
 def _rows(content: Content, data: Json, pair: str) -> list[Json]:
     """Rows of the table of techniques: name, label, cells by layer, M-CoG and trust."""
-    known, names = (
-        trust(content),
-        list(dict.fromkeys(n for p in data["weights"].values() for n in p)),
-    )
-    rows = []
-    for name in sorted(names, key=lambda n: list(TECHNIQUES).index(n) if n in TECHNIQUES else 99):
+    known, rows = trust(content), []
+    for name in _ordered(name for pair in data["weights"].values() for name in pair):
         own = data["weights"][pair].get(name, {"w": [], "at": None, "said": "not run"})
         rows.append(
             {
@@ -200,7 +199,7 @@ def _map(n_layers: int, data: Json, first: str) -> Json:
     cells = []
     for length in range(1, n_layers + 1):
         for start in range(1, n_layers - length + 2):
-            name = f"{start}-{start + length - 1}"
+            name = window_name((start, start + length - 1))
             value = of.get(name, [None])[0]
             cells.append(
                 {

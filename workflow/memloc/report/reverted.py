@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from memloc.report.example_texts import beginning, words_of
 from memloc.report.parts import Content
 from memloc.store.columns import text_names
 from memloc.store.tables import read_parquet
@@ -72,15 +73,5 @@ def _texts(content: Content, task: str, shown: list[int]) -> list[list[str]]:
     frame = read_parquet(content.data[task])
     names = text_names(frame.columns)
     rows = frame.assign(index=frame["index"].astype(int)).set_index("index").loc[shown]
-    return [
-        [
-            _cut(" | ".join(str(row[name]) for name in names)),
-            "unknown" if pd.isna(row["original_label"]) else str(row["original_label"]),
-            str(row["label"]),
-        ]
-        for row in rows.to_dict("records")
-    ]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+    words = (words_of(row, names) for row in rows.to_dict("records"))
+    return [[beginning(text, LONGEST), str(true), str(label)] for text, true, label in words]

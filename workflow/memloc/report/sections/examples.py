@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from memloc.report.example_texts import beginning, words_of
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import pictures
 from memloc.report.tables import Cell, absent, renamed, table, worded
@@ -86,12 +87,11 @@ def _listed(
     ]
     rows = []
     for row in part.itertuples():
-        example = texts.loc[row.index]
-        text = " | ".join(str(example[name]) for name in names)
-        true = example["original_label"]
-        words = [text, "unknown" if pd.isna(true) else true, example["label"]]
+        words = words_of(texts.loc[row.index], names)
         numbers = [row.difficulty, row.share, row.n_never, row.n_memorised]
-        cells: list[Cell] = [{"text": _cut(word), "value": word, "number": False} for word in words]
+        cells: list[Cell] = [
+            {"text": beginning(word, LONGEST), "value": word, "number": False} for word in words
+        ]
         cells += [
             {"text": f"{n:.2f}" if isinstance(n, float) else str(n), "value": repr(n),
              "number": True}
@@ -101,8 +101,3 @@ def _listed(
     title = f"The {len(part)} {which} to revert of {content.task_label(task)}"
     made = worded(content, "example_ranks", title, heads, rows, NOTE, folded=True)
     return renamed(made, f"example_ranks-{task}-{which}")
-
-
-def _cut(text: str) -> str:
-    """A text's beginning."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
