@@ -17,7 +17,8 @@ from memloc.machine.processes import is_alive
 
 CONTROL = "nvidia-cuda-mps-control"
 PIPE, LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
-USUAL = Path("/tmp/nvidia-mps")  # where a server of the machine's own has its pipes
+# Where a server of the machine's own has its pipes: NVIDIA's program says so, whatever TMPDIR says.
+USUAL = Path(os.sep, "tmp", "nvidia-mps")
 SECONDS = 30.0  # for which the control program may take to start or stop a server
 
 
