@@ -46,7 +46,11 @@ def jobs_that_fit(jobs: Iterable[Job], model: CostModel, cores: int | None = Non
     if is_cpu(model.device):
         return 1
     held = _measured(model)
-    kinds = {(job.rule, job.wildcards.get("task"), job.wildcards.get("model")): job for job in jobs}
+    kinds = {
+        (job.rule, job.wildcards.get("task"), job.wildcards.get("model")): job
+        for job in jobs
+        if job.gpus
+    }
     most = max(
         (_held(job, model) * held.get(stage_of(job.rule), 1.0) for job in kinds.values()),
         default=0.0,
@@ -58,9 +62,7 @@ def jobs_that_fit(jobs: Iterable[Job], model: CostModel, cores: int | None = Non
 def _held(job: Job, model: CostModel) -> float:
     """Bytes of the device's memory that a job can't do without."""
     stage = stage_of(job.rule)
-    if not (job.gpus and stage):
-        return 0.0
-    return STAGES[stage].device_bytes(Facts(job.wildcards, model.sizes))
+    return STAGES[stage].device_bytes(Facts(job.wildcards, model.sizes)) if stage else 0.0
 
 
 def _measured(model: CostModel) -> dict[str | None, float]:
@@ -68,22 +70,16 @@ def _measured(model: CostModel) -> dict[str | None, float]:
     found: dict[str | None, float] = {}
     for job in model.finished:
         stage, peak = stage_of(job.rule), job.record.get("device_bytes")
-        if peak and stage and (expected := _held_by(job, model)):
+        if peak and (expected := _held(job, model)):
             found[stage] = max(found.get(stage, 0.0), peak / expected)
     return found
-
-
-def _held_by(job: Job, model: CostModel) -> float:
-    stage = stage_of(job.rule)
-    return STAGES[stage].device_bytes(Facts(job.wildcards, model.sizes)) if stage else 0.0
 
 
 def all_knobs(model: CostModel, fitting: int) -> list[Knobs]:
     """Settings to choose from on the model's device."""
     precisions = [FLOAT32, *(p for p in (TF32, BFLOAT16) if used_precision(model.device, p) == p)]
-    packed = [False, True] if "packed" in model.sizes.config else [False]
     counts = sorted({1, min(2, fitting), min(4, fitting), fitting})
-    return [Knobs(*chosen) for chosen in product(precisions, packed, counts)]
+    return [Knobs(*chosen) for chosen in product(precisions, (False, True), counts)]
 
 
 def gpu_hours(kinds: Sequence[tuple[Job, int]], model: CostModel) -> float:
@@ -114,7 +110,7 @@ def _one_by_one(model: CostModel, fitting: int, costs: dict[Knobs, float]) -> di
     config = model.sizes.config
     now: dict[str, Any] = {
         "precision": used_precision(model.device, config["precision"]),
-        "packed": bool(config.get("packed")),
+        "packed": config["packed"],
         "jobs": model.sharing,
     }
     found = {}

@@ -164,7 +164,7 @@ class CostModel:
             )
         if recipe := job.record.get("recipe"):
             return STAGES[stage].work(Facts(job.wildcards, self.sizes, recipe))
-        key = (self.sizes.config.get("packed"), *alike(job))  # shared with models of `under`
+        key = (self.sizes.config["packed"], *alike(job))  # shared with models of `under`
         if key not in self._works:
             self._works[key] = STAGES[stage].work(Facts(job.wildcards, self.sizes))
         return self._works[key]

@@ -22,7 +22,7 @@ FLOAT32, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
 LAUNCHES = {STEP: (625, 768), WINDOWS: (2249, 2549), FORWARD: (180, 325), PROBE: (75, 75)}
 COUNTED_LAYERS = 12
 # Further kernels of a layer where tokens are packed, for the ways into and out of attention, there
-# and back. Counted by hand in models/packing.py: benchmarks/launches.py counts padded steps alone.
+# and back. Estimated from models/packing.py: benchmarks/launches.py counts padded steps alone.
 PACKING = {STEP: 10, WINDOWS: 25, FORWARD: 4, PROBE: 0}
 # Seconds that the host takes to launch one: torch's own dispatch, autograd and modules included. A
 # step of 647 kernels took 13 ms of one core; one under autocast has more and lighter ones.

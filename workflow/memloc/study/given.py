@@ -210,12 +210,10 @@ class GivenPlan:
         run = self._run_of(w)
         source = dict(run[self.theta_of(w["checkpoint"])]) if run else {}
         if "folder" in source:
-            taken = taken_content(self._copy(w), source["folder"])
+            copy = self.study.places.pair(w["checkpoint"]).format(**w)
+            taken = taken_content(copy, source["folder"])
             source["content"] = taken or content_hash(Path(source["folder"]).expanduser())
         return source
-
-    def _copy(self, w: Mapping[str, str]) -> str:
-        return str(self.study.places.pair("{checkpoint}").format(**w))
 
     def check_job(self, rule: str, w: Mapping[str, str]) -> None:
         """Raise MemlocError for a job of a run, or for a checkpoint, that isn't given."""
