@@ -125,11 +125,9 @@ def snakemake(
 ) -> subprocess.CompletedProcess:
     """Run Snakemake in `folder` on the tiny study; on failure show what it said.
 
-    Driver and jobs are forks of a Python that is warm, unless they are to have an environment of
-    their own, which counts as Python begins.
+    Driver and jobs are forks of a Python that is warm.
     """
-    begun = sys.executable if environment else warm.python()
-    command = [begun, *command[1:], "--cores", "2", "--show-failed-logs", *arguments]
+    command = [warm.python(), *command[1:], "--cores", "2", "--show-failed-logs", *arguments]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -144,13 +142,20 @@ def snakemake(
     return done
 
 
+# Snakemake in a Python of its own, which starts its scripts with another.
+DRIVER = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+
+
 def start(
     folder: Path, *arguments: str, said: Path | None = None, **environment: str
 ) -> subprocess.Popen:
-    """A driver in a process group of its own; what it says goes to `said`, else `driver.log`."""
+    """A driver in a process group of its own; what it says goes to `said`, else `driver.log`.
+
+    It is a process that can be killed; its jobs are forks of a Python that is warm.
+    """
     with open(said or folder / "driver.log", "w") as log:
         return subprocess.Popen(
-            [sys.executable, *COMMAND[1:], "--cores", "1", *arguments],
+            [sys.executable, "-c", DRIVER, warm.python(), *COMMAND[3:], "--cores", "1", *arguments],
             cwd=folder,
             env=surroundings(**environment),
             start_new_session=True,
