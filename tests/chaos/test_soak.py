@@ -4,6 +4,7 @@ from alike import differences
 from soak import soak
 
 STUDY = dict(
+    examined=True,
     training={"epochs": 30, "learning_rate": 0.01, "memorised_above": 0.6},
     keep_checkpoints="none",
 )

@@ -7,8 +7,10 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -32,6 +34,8 @@ def copy_workflow(folder: Path) -> Path:
     shutil.copytree(ROOT / "envs", folder / "envs")
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder / name)
+    style = folder / "workflow/memloc/figures/style.py"
+    style.write_text(style.read_text().replace('"savefig.dpi": 300', '"savefig.dpi": 50'))
     return folder
 
 
@@ -82,8 +86,11 @@ def write_task(folder: Path, name: str = "toy", classes: tuple[str, ...] = ("yes
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
 
 
-def write_study(folder: Path, **changes) -> Path:
-    """A copy of the workflow with a study of seconds; `study.yaml` holds its configuration."""
+def write_study(folder: Path, examined: bool = False, **changes) -> Path:
+    """A copy of the workflow with a study of seconds; `study.yaml` holds its configuration.
+
+    examined: its model has been retrieved, and has passed its exam, which takes seconds.
+    """
     copy_workflow(folder)
     write_model(folder / "tiny-bert")
     write_task(folder / "my-tasks")
@@ -102,7 +109,17 @@ def write_study(folder: Path, **changes) -> Path:
         **changes,
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    if examined:
+        shutil.copytree(examined_model(), folder / "resources", symlinks=True)
     return folder
+
+
+@cache
+def examined_model() -> Path:
+    """A folder of resources with the model that every study writes."""
+    folder = write_study(Path(tempfile.mkdtemp(prefix="examined-")))
+    snakemake(folder, "resources/models/tiny")
+    return folder / "resources"
 
 
 SNAKEMAKE = ("python", "-m", "snakemake")

@@ -1,13 +1,7 @@
 """Draw one figure as PDF and PNG."""
 
-import sys
-
-# seaborn has its own substitute for the one function that it would take from there, and reading
-# it is half of a figure's time.
-sys.modules["scipy.stats"] = None
-
-from jobs import job  # noqa: E402
-from memloc.figures.draw import draw  # noqa: E402
+from jobs import job
+from memloc.figures.draw import draw
 
 with job(snakemake):
     draw(

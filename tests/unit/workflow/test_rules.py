@@ -2,11 +2,13 @@
 
 import ast
 import builtins
+import json
 import subprocess
 import sys
 
 import pytest
 
+import warm
 from memloc.store import fingerprint as module
 from memloc.store.fingerprint import PACKAGE, fingerprint, reached
 from memloc.study import techniques
@@ -73,6 +75,48 @@ def heavy(script, is_light):
     return WHERE_NEEDED | (set() if loads_models else {"torch", "transformers"})
 
 
+# Forks of a Python that has read what many scripts need, and none of what they must not load.
+FORKS = """
+import importlib, json, os, sys
+loaded = {}
+for kind, libraries in READ.items():
+    for name in libraries:
+        importlib.import_module(name)
+    for number, code in CODES[kind].items():
+        reads, writes = os.pipe()
+        if not os.fork():
+            exec(code)
+            os.write(writes, json.dumps(sorted(sys.modules)).encode())
+            os._exit(0)
+        os.close(writes)
+        with os.fdopen(reads) as said:
+            loaded[number] = json.load(said)
+        os.wait()
+print(json.dumps(loaded))
+"""
+READ = {
+    "light": ["pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.pyplot", "seaborn", "jinja2"],
+    "with models": [
+        "torch",
+        "transformers.modeling_utils",
+        "transformers.models.auto.modeling_auto",
+    ],
+}
+
+
+def modules_loaded(codes):
+    """What Python has loaded after each of some codes: number -> modules; codes: kind -> number ->
+    code, where the light ones come before any library of models is read."""
+    said = subprocess.run(
+        [sys.executable, "-c", f"READ, CODES = {READ!r}, {codes!r}\n{FORKS}"],
+        cwd=PACKAGE.parent,
+        text=True,
+        capture_output=True,
+    )
+    assert said.returncode == 0, said.stderr
+    return json.loads(said.stdout)
+
+
 def test_rules_reach_what_python_loads_for_them():
     """Importing a script's modules for real loads none that its fingerprint lacks, and no library
     that the script has no use for."""
@@ -81,20 +125,23 @@ def test_rules_reach_what_python_loads_for_them():
         modules = set(found_by_name(name))
         is_light = modules <= WITHOUT_MODELS and bool(modules)
         alike.setdefault((rule["script"], is_light), set()).update(modules)
-    for (script, is_light), modules in sorted(alike.items()):
+    codes, jobs = {kind: {} for kind in READ}, {}
+    for number, ((script, is_light), modules) in enumerate(sorted(alike.items())):
         tree = ast.parse((SCRIPTS / script).read_text())
         lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
         own = [line for line in lines if line.startswith("from memloc")]
         own += [f"import memloc.{found}" for found in modules]
-        code = "\n".join([*own, "import sys", "print(*sys.modules)"])
-        said = subprocess.run(
-            [sys.executable, "-c", code], cwd=PACKAGE.parent, text=True, capture_output=True
-        )
-        assert said.returncode == 0, said.stderr
-        assert not heavy(script, is_light) & set(said.stdout.split()), script
-        loaded = {m.partition(".")[2] for m in said.stdout.split() if m.startswith("memloc.")}
+        unwanted = heavy(script, is_light)
+        kind = "light" if "torch" in unwanted else "with models"
+        codes[kind][str(number)] = "\n".join(own)
+        jobs[str(number)] = (script, modules, unwanted)
+    for number, found in modules_loaded(codes).items():
+        script, modules, unwanted = jobs.pop(number)
+        assert not unwanted & set(found), script
+        loaded = {name.partition(".")[2] for name in found if name.startswith("memloc.")}
         files = {name for name in loaded if PACKAGE.joinpath(*name.split(".")).is_dir() is False}
         assert files <= {name for name, _ in reached(*modules, script=SCRIPTS / script)}, script
+    assert not jobs
 
 
 @pytest.mark.parametrize("name", sorted(rules()))
@@ -114,7 +161,7 @@ def test_no_script_decides_by_the_name_of_its_rule():
 
 def compiled(path):
     """The Python that Snakemake makes of a file of rules."""
-    command = [sys.executable, "-m", "snakemake", "--snakefile", path, "--print-compilation"]
+    command = [warm.python(), "-m", "snakemake", "--snakefile", path, "--print-compilation"]
     said = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     return ast.parse(said.stdout[: said.stdout.rfind("\nUsing ")] if "\nUsing " in said.stdout
                      else said.stdout)  # fmt: skip
