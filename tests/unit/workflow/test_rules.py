@@ -96,11 +96,7 @@ print(json.dumps(loaded))
 """
 READ = {
     "light": ["pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.pyplot", "seaborn", "jinja2"],
-    "with models": [
-        "torch",
-        "transformers.modeling_utils",
-        "transformers.models.auto.modeling_auto",
-    ],
+    "with models": ["torch", "transformers.modeling_utils", "transformers.models.bert"],
 }
 
 
