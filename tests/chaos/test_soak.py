@@ -12,9 +12,10 @@ TABLE = "results/toy/tiny/seed1/swap.tsv"
 
 
 def test_killed_jobs_and_drivers_end_in_the_same_tables(tmp_path):
-    tally = soak(tmp_path, kills=2, seed=1, study=STUDY, targets=[TABLE])  # the driver, then a job
+    # the driver, then jobs; so soon after each other that one study has time for all of them
+    tally = soak(tmp_path, kills=3, seed=1, study=STUDY, targets=[TABLE], pause=1.0)
     assert not tally.differences, str(tally)
-    assert tally.kills == 2 and tally.jobs and tally.drivers and tally.restarts, str(tally)
+    assert tally.kills == 3 and tally.jobs and tally.drivers and tally.restarts, str(tally)
 
 
 def test_a_difference_is_seen(tmp_path):
