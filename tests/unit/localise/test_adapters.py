@@ -17,7 +17,7 @@ from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.rewind import Rewinder, load_point
 from memloc.localise.swap import Swapper
-from memloc.localise.weight_change.run import layer_changes
+from memloc.localise.weight_change.changes import layer_changes
 from memloc.models.adapters import at_start
 from memloc.models.blocks import ATTENTION, MLP, keep_component
 from memloc.models.heads import head_masks
