@@ -115,6 +115,7 @@ def build(content: Content) -> Section:
         ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
         ("Packed tokens", "yes" if settings.get("packed") else "no"),
+        ("AdamW's moments", _moments(settings)),
         ("Device", ", ".join(facts_of(content, "device")) or "not recorded"),
         ("Software", software(content)),
     ]
@@ -122,6 +123,14 @@ def build(content: Content) -> Section:
     texts = [{"title": "The whole configuration", "text": text}]
     parts = [_differing(content), _models(content), _given(content), _tasks(content)]
     return Section([*parts, Part(texts=texts)], facts=facts)
+
+
+def _moments(settings: Mapping[str, Any]) -> str:
+    """The type of AdamW's moments, and where it is another."""
+    named = ("training", "retraining", "generalisation")
+    found = {name: settings.get(name, {}).get("moments", "float32") for name in named}
+    short = [name for name, kind in found.items() if kind != "float32"]
+    return f"bfloat16 in {', '.join(short)}" if short else "float32"
 
 
 def _fine_tuning(content: Content, tuning: str) -> str:
