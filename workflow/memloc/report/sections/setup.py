@@ -115,6 +115,7 @@ def build(content: Content) -> Section:
         ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
         ("Packed tokens", "yes" if settings.get("packed") else "no"),
+        ("AdamW's moments", _moments(settings)),
         ("Device", _devices(content) or "not recorded"),
         ("Software", software(content)),
     ]
@@ -128,6 +129,14 @@ def build(content: Content) -> Section:
 def _devices(content: Content) -> str:
     """What the runs were computed on, as their records name it."""
     return ", ".join(facts_of(content, "device")).replace("(1 threads)", "(1 thread)")
+
+
+def _moments(settings: Mapping[str, Any]) -> str:
+    """The type of AdamW's moments, and where it is another."""
+    named = ("training", "retraining", "generalisation")
+    found = {name: settings.get(name, {}).get("moments", "float32") for name in named}
+    short = [name for name, kind in found.items() if kind != "float32"]
+    return f"bfloat16 in {', '.join(short)}" if short else "float32"
 
 
 def _fine_tuning(content: Content, tuning: str) -> str:
