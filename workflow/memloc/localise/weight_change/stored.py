@@ -47,7 +47,8 @@ class StoredLayers:
 
 def stored_layers(folder: str | Path, n_layers: int) -> StoredLayers | None:
     """The `n_layers` layers in a folder's safetensors; None where files alone don't show them."""
-    folder, found = Path(folder), {}
+    folder = Path(folder)
+    found: dict[str, tuple[Path, tuple[int, ...], str]] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with reading(folder, REMEDY), safe_open(path, framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118 (no mapping)
@@ -58,21 +59,23 @@ def stored_layers(folder: str | Path, n_layers: int) -> StoredLayers | None:
     stack = _stack(found, n_layers)
     if stack is None:
         return None
-    places, shapes = ([{} for _ in range(n_layers)] for _ in range(2))
+    places: list[dict[str, tuple[Path, str]]] = [{} for _ in range(n_layers)]
+    shapes: list[dict[str, tuple[int, ...]]] = [{} for _ in range(n_layers)]
+    numbered = re.compile(rf"{re.escape(stack)}\.(\d+)\.(.+)")
     for name, (path, shape, kind) in found.items():
-        number, dot, own = name.removeprefix(f"{stack}.").partition(".")
-        if name.startswith(f"{stack}.") and dot:
-            if kind not in TYPES:
+        if match := numbered.fullmatch(name):
+            number, own = int(match[1]), match[2]
+            if kind not in TYPES or own[0].isdigit():  # a list of lists is none of layers
                 return None
-            places[int(number)][own] = (path, name)
-            shapes[int(number)][own] = shape
+            places[number][own], shapes[number][own] = (path, name), shape
     return StoredLayers(folder, places, shapes)
 
 
 def _stack(names: Iterable[str], n_layers: int) -> str | None:
     """The one list of layers: what is before the numbers 0 to `n_layers` - 1 in weights' names.
 
-    Lists inside a layer don't count, as in `models.layers.find_layers`.
+    Lists inside a layer don't count, as in `models.layers.find_layers`. None where there is none,
+    or more than one.
     """
     numbers: dict[str, set[int]] = {}
     for name in names:
