@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import warm
 from shipped import ROOT
 
 FOLDER = ROOT / "benchmarks"
@@ -34,12 +33,10 @@ OPTIONS = {
 
 def test_every_benchmark_runs():
     assert set(OPTIONS) == {path.stem for path in FOLDER.glob("*.py")} - {"common", "sizes"}
-    calls = (
+    code = "\n".join(
         f"import {name}" + (f"; {name}.main({options.split()})" if options else "")
         for name, options in OPTIONS.items()
     )
-    # Processes that are started beside each other need not read torch again.
-    code = "\n".join([f"import sys; sys.executable = {warm.python()!r}", *calls])
     places = os.pathsep.join([str(FOLDER), str(ROOT / "workflow")])
     done = subprocess.run(
         [sys.executable, "-c", code],
