@@ -33,6 +33,7 @@ from memloc.models.products import linear_parameters
 from memloc.windows import Window
 
 logger = logging.getLogger(__name__)
+PREFIX = (0, 0)  # stands for what is below all windows that are still to start
 
 
 class SharedModel:
@@ -125,7 +126,7 @@ class WindowVariants:
         shared = self.shared
         shared.masks.enter(0)
         with torch.no_grad(), Folded(1, {}, shared.masks, frozen=shared.frozen):
-            entry = shared.stack.enter(inputs)
+            entry = shared.stack.enter(inputs, most=len(self.windows))
         states = self._sweep(Passage(shared.stack, entry, shared.masks, shared.way, shared.frozen))
         hidden = torch.cat([states[window] for window in self.windows])
         return self._leave(hidden, entry).float().unflatten(0, (len(self.windows), -1))
@@ -137,13 +138,24 @@ class WindowVariants:
         closed: dict[Window, Tensor] = {}
         for number, members in enumerate(self.members, start=1):
             closed |= {window: state for window, state in open_.items() if window[1] < number}
-            closed = self._through(number, closed, passage, own=False)
             starting = {window: open_.get(window, prefix) for window in members}
             if self.windows[-1][0] > number:  # windows are ordered by start
-                with torch.no_grad():
-                    prefix = passage.through(number - 1, {}, prefix)
+                closed, prefix = self._along(number, closed, passage, prefix)
+            else:
+                closed = self._through(number, closed, passage, own=False)
             open_ = self._through(number, starting, passage, own=True)
         return closed | open_
+
+    def _along(
+        self, number: int, closed: dict[Window, Tensor], passage: Passage, prefix: Tensor
+    ) -> tuple[dict[Window, Tensor], Tensor]:
+        """Closed windows and the prefix through the shared layer, at once: a call is many kernels.
+
+        The prefix has no gradient.
+        """
+        with torch.set_grad_enabled(torch.is_grad_enabled() and bool(closed)):
+            moved = self._through(number, closed | {PREFIX: prefix}, passage, own=False)
+        return moved, moved.pop(PREFIX).detach()
 
     def _through(
         self, number: int, states: dict[Window, Tensor], passage: Passage, own: bool
@@ -152,7 +164,8 @@ class WindowVariants:
         if not states:
             return states
         entry, shared = passage.entry, self.shared
-        hidden = torch.cat(list(states.values()))
+        hidden, *others = states.values()
+        hidden = torch.cat([hidden, *others]) if others else hidden
         weights = self.weights[number - 1].stacks(self._short) if own else {}
         read = shared.read if number == shared.n_layers else None
         wanted = read(entry.inputs) if read else None
