@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -32,7 +33,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from memloc.data.tokens import Examples
-from memloc.localise.retrain import clip
+from memloc.localise.retrain import clip, variants
 from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
 from memloc.localise.retrain.variants import SharedModel
 from memloc.models.layers import find_layers, freeze_embeddings
@@ -168,28 +169,28 @@ def retraining(size: SimpleNamespace, precision: str, windows: int | None = None
     memorised, pretrained = (build(size.layers, size.width, seed) for seed in (1, 2))
     shared = SharedModel(memorised, False, 1)  # it tries layers out, with numbers
     recipe = RetrainingRecipe(1, 1e-5, size.rows, 0.1, 0.01, 1.0, train_head=False)
-    looks = clip.looks
-    clip.looks = lambda gradient: False
-    try:
-        with FakeTensorMode(allow_non_fake_inputs=True), AsOnGpu():
-            run = GroupRun(
-                shared,
-                find_layers(pretrained),
-                all_windows(size.layers)[:windows],
-                batch,
-                JobSettings(1, 0, precision),
-                recipe,
-            )
-            shared.model.train()
-            numbers = iter((1, 2))
+    with (
+        patch.object(clip, "looks", lambda gradient: False),
+        patch.object(variants, "travels_alone", lambda prefix: False),
+        FakeTensorMode(allow_non_fake_inputs=True),
+        AsOnGpu(),
+    ):
+        run = GroupRun(
+            shared,
+            find_layers(pretrained),
+            all_windows(size.layers)[:windows],
+            batch,
+            JobSettings(1, 0, precision),
+            recipe,
+        )
+        shared.model.train()
+        numbers = iter((1, 2))
 
-            def step() -> None:
-                shared.masks.begin(next(numbers))
-                run.step(rows)
+        def step() -> None:
+            shared.masks.begin(next(numbers))
+            run.step(rows)
 
-            return count(step)
-    finally:
-        clip.looks = looks
+        return count(step)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

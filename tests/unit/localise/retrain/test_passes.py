@@ -79,6 +79,4 @@ def test_scales_and_offsets_of_each_copy():
         Scaled.apply, (numbers(2, 3, 4), numbers(2, 4, seed=1), numbers(2, 4, seed=2))
     )
     x, scale, offset = numbers(2, 3, 4), numbers(2, 4, seed=1), numbers(2, 4, seed=2)
-    torch.testing.assert_close(
-        Scaled.apply(x, scale, offset), x * scale[:, None] + offset[:, None]
-    )
+    torch.testing.assert_close(Scaled.apply(x, scale, offset), x * scale[:, None] + offset[:, None])

@@ -9,7 +9,7 @@ gives every copy the same mask.
 A parameter used in a way that no rule here covers raises Unfoldable.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.passes import Attention, Pick, Place, Scaled, StackedLinear
+from memloc.localise.retrain.siblings import Joined
 
 Stacks = dict[int, Tensor]  # id of a layer's own parameter -> (copies, *its shape)
 
@@ -28,10 +29,11 @@ class Unfoldable(RuntimeError):
 
 
 class Frozen:
-    """Weights that never change, as autocast rounds them: rounded once, when first used."""
+    """Weights that never change, as autocast rounds them: rounded, and joined, when first used."""
 
     def __init__(self) -> None:
         self._rounded: dict[int, tuple[Tensor, Tensor]] = {}
+        self._joined: dict[tuple[Any, ...], tuple[list[Tensor], Tensor]] = {}
 
     def __call__(self, weight: Tensor | None) -> Tensor | None:
         dtype = None if weight is None else products_dtype(weight.device)
@@ -41,6 +43,14 @@ class Frozen:
             # The weight stays beside it, so that no other one takes its id.
             self._rounded[id(weight)] = weight, weight.to(dtype)
         return self._rounded[id(weight)][1]
+
+    def joined(self, weights: list[Tensor]) -> Tensor:
+        """Several weights as one, along axis 0."""
+        dtype = products_dtype(weights[0].device) or weights[0].dtype
+        key = dtype, *map(id, weights)
+        if key not in self._joined:
+            self._joined[key] = weights, torch.cat(weights).to(dtype)
+        return self._joined[key][1]
 
 
 def products_dtype(device: torch.device) -> torch.dtype | None:
@@ -57,6 +67,7 @@ class Folded(TorchFunctionMode):
     Linear layers after the attention compute these alone, and give 0 for the others.
     frozen: keeps the shared parameters of linear layers, which never change, as autocast rounds
     them; None: they may change.
+    joined: linear layers of one input, computed as one when the first of them is called.
     """
 
     def __init__(
@@ -66,11 +77,14 @@ class Folded(TorchFunctionMode):
         masks: Masks,
         wanted: Tensor | None = None,
         frozen: Frozen | None = None,
+        joined: Sequence[Joined] = (),
     ):
         super().__init__()
         self.copies, self.stacks, self.masks = copies, stacks, masks
         self.frozen: Callable[[Any], Any] = frozen or (lambda weight: weight)
         self.wanted, self._attended = wanted, False
+        self._joined = {number: group for group in joined for number in group.ids}
+        self._ready: dict[int, tuple[Tensor, int, Tensor]] = {}
         self._shortened: tuple[Tensor, int, Tensor] | None = None
 
     def __torch_function__(
@@ -95,6 +109,8 @@ class Folded(TorchFunctionMode):
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         stack = self.stacks.get(id(weight))
+        if id(weight) in self._joined and not self._picks:
+            return self._of_siblings(x, id(weight))
         if stack is None and not self._picks:
             return F.linear(self._short(x), self.frozen(weight), self.frozen(bias))
         return self._product(x, weight, stack, bias)
@@ -104,6 +120,22 @@ class Folded(TorchFunctionMode):
         if id(weight) not in self.stacks or scales:
             return torch.addmm(self.frozen(bias), self._short(x), self.frozen(weight), **scales)
         return self._product(x, weight, self.stacks[id(weight)].transpose(1, 2), bias)
+
+    def _of_siblings(self, x: Tensor, weight: int) -> Tensor:
+        """What the linear layer of a weight makes of x: computed with its siblings, or before."""
+        known = self._ready.pop(weight, None)
+        if known is None or known[0] is not x or known[1] != x._version:
+            group, short = self._joined[weight], self._short(x)
+            if group.own:
+                rows = short.reshape(self.copies, -1, x.shape[-1])
+                whole = self._stacked_product(rows, group.weight, group.bias)
+                whole = whole.view(*x.shape[:-1], -1)
+            else:
+                whole = F.linear(short, group.weight, group.bias)
+            parts = zip(group.ids, whole.split(group.sizes, -1), strict=True)
+            self._ready |= {number: (x, x._version, part) for number, part in parts}
+            known = self._ready.pop(weight)
+        return known[2]
 
     @property
     def _picks(self) -> bool:
@@ -118,13 +150,14 @@ class Folded(TorchFunctionMode):
         if stack is None:
             result = F.linear(picked, self.frozen(weight), self.frozen(bias))
         else:
-            result = self._stacked_product(picked, stack, bias)
+            offsets = None if bias is None else self._own(bias)
+            result = self._stacked_product(picked, stack, offsets)
         if not self._picks:
             return result.view(*x.shape[:-1], -1)
         return Place.apply(result, self.wanted, rows.shape[1]).view(*x.shape[:-1], -1)
 
-    def _stacked_product(self, rows: Tensor, stack: Tensor, bias: Tensor | None) -> Tensor:
-        offsets = None if bias is None else self._own(bias)
+    @staticmethod
+    def _stacked_product(rows: Tensor, stack: Tensor, offsets: Tensor | None) -> Tensor:
         if dtype := products_dtype(rows.device):
             rows, stack = rows.to(dtype), stack.to(dtype)
             offsets = None if offsets is None else offsets.to(dtype)
@@ -221,4 +254,3 @@ RULES: dict[Callable, Callable] = {
     torch.softmax: Folded.softmax,
     Tensor.softmax: Folded.softmax,
 }
-

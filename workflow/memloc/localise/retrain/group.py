@@ -58,7 +58,8 @@ class GroupRun:
         recipe: RetrainingRecipe,
     ):
         self.shared, self.clean, self.job, self.recipe = shared, clean, job, recipe
-        self.variants = WindowVariants(shared, initial, windows)
+        rounded = job.precision == "bfloat16"
+        self.variants = WindowVariants(shared, initial, windows, rounded)
         sheets = self.variants.sheets()
         self.rows = {name: rows for name, (rows, _) in sheets.items()}
         self.optimiser = Optimiser(self.rows.values(), recipe, len(clean))

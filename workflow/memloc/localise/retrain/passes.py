@@ -73,12 +73,12 @@ class Attention(torch.autograd.Function):
         scores = torch.baddbmm(q.new_empty(()), q, k.transpose(1, 2), beta=0, alpha=scale)
         scores = scores.view(*query.shape[:-1], -1)
         if seen is not None and seen.dtype == torch.bool:
-            scores = scores.masked_fill_(~seen, torch.finfo(scores.dtype).min)
+            scores.masked_fill_(~seen, torch.finfo(scores.dtype).min)
         elif seen is not None:
             scores = scores + seen
         shares = torch.softmax(scores, -1, dtype=kept.dtype)
-        dropped = (shares.view(-1, *kept.shape) * kept).to(v.dtype).view(-1, *scores.shape[-2:])
-        return torch.bmm(dropped, v).view(*query.shape[:-1], -1), q, k, v, shares, dropped
+        result = torch.bmm(_dropped(shares, kept).to(v.dtype), v)
+        return result.view(*query.shape[:-1], -1), q, k, v, shares
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -90,7 +90,8 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, error: Tensor, *_: None) -> tuple[Tensor | None, ...]:
-        kept, q, k, v, shares, dropped = ctx.saved_tensors
+        kept, q, k, v, shares = ctx.saved_tensors
+        dropped = _dropped(shares, kept).to(v.dtype)  # anew: it is as large as all shares
         error = error.reshape(-1, *error.shape[-2:])
         for_dropped = torch.bmm(error, v.transpose(1, 2)).view(-1, *kept.shape)
         for_scores = torch._softmax_backward_data(
@@ -107,6 +108,11 @@ class Attention(torch.autograd.Function):
         heads = (x.view(*shares.shape[:-2], *x.shape[-2:]).transpose(-3, -2) for x in found)
         for_seen = for_scores.sum_to_size(ctx.seen) if ctx.needs_input_grad[3] else None
         return *(x.transpose(-3, -2) for x in _contiguous(*heads)), for_seen, None, None
+
+
+def _dropped(shares: Tensor, kept: Tensor) -> Tensor:
+    """Shares (batch, heads, n, m) times the mask of their rows: (batch * heads, n, m)."""
+    return (shares.view(-1, *kept.shape) * kept).flatten(0, -3)
 
 
 def _contiguous(*tensors: Tensor) -> tuple[Tensor, ...]:

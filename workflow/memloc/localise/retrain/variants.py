@@ -24,6 +24,7 @@ from memloc.localise.retrain.layer_copies import (
     choose_way,
 )
 from memloc.localise.retrain.own_weights import OwnWeights
+from memloc.localise.retrain.siblings import find_siblings
 from memloc.models.adapters import own_parameters, unfreeze_layers
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
@@ -51,7 +52,8 @@ class SharedModel:
         self.stack = LayerStack(model, packed=False)
         self.masks = Masks(seed, model.device)
         self.frozen = Frozen()
-        self.way = way or choose_way(self.stack)
+        self.siblings = find_siblings(self.stack)
+        self.way = way or choose_way(self.stack, self.siblings)
         if self.way != FOLDED:
             logger.warning("layers of %s can't be folded: %s", type(model).__name__, self.way)
         self.leaves_together = can_leave_together(self.stack)
@@ -84,20 +86,35 @@ def tail_names(model: PreTrainedModel) -> list[str]:
 
 
 class WindowVariants:
-    """The variants of `windows`, their own layers starting as `initial`'s (theta_P)."""
+    """The variants of `windows`, their own layers starting as `initial`'s (theta_P).
 
-    def __init__(self, shared: SharedModel, initial: nn.ModuleList, windows: Sequence[Window]):
+    rounded: whether autocast rounds what products read, which then lies apart from the rest.
+    """
+
+    def __init__(
+        self,
+        shared: SharedModel,
+        initial: nn.ModuleList,
+        windows: Sequence[Window],
+        rounded: bool = True,
+    ):
         self.shared, self.windows = shared, sorted(windows)
         self.members = [
             [window for window in self.windows if window[0] <= number <= window[1]]
             for number in range(1, shared.n_layers + 1)
         ]
+        folded = shared.way == FOLDED
         self.weights = [
-            OwnWeights(own_parameters(layer), members, _products(layer))
-            for layer, members in zip(initial, self.members, strict=True)
+            OwnWeights(
+                own_parameters(layer),
+                members,
+                _products(layer) if rounded else (),
+                [part for group in siblings if folded for part in group.parts()],
+            )
+            for layer, members, siblings in zip(initial, self.members, shared.siblings, strict=True)
         ]
         own = {name: p for name, p in shared.model.named_parameters() if name in shared.tail}
-        self.tail = OwnWeights(own, self.windows, _products(shared.model))
+        self.tail = OwnWeights(own, self.windows, _products(shared.model) if rounded else ())
 
     def own(self) -> dict[str, OwnWeights]:
         """What windows own of each layer, and of what follows layer L, by name."""
@@ -127,7 +144,10 @@ class WindowVariants:
         shared.masks.enter(0)
         with torch.no_grad(), Folded(1, {}, shared.masks, frozen=shared.frozen):
             entry = shared.stack.enter(inputs, most=len(self.windows))
-        states = self._sweep(Passage(shared.stack, entry, shared.masks, shared.way, shared.frozen))
+        passage = Passage(
+            shared.stack, entry, shared.masks, shared.way, shared.frozen, shared.siblings
+        )
+        states = self._sweep(passage)
         hidden = torch.cat([states[window] for window in self.windows])
         return self._leave(hidden, entry).float().unflatten(0, (len(self.windows), -1))
 
@@ -139,23 +159,16 @@ class WindowVariants:
         for number, members in enumerate(self.members, start=1):
             closed |= {window: state for window, state in open_.items() if window[1] < number}
             starting = {window: open_.get(window, prefix) for window in members}
-            if self.windows[-1][0] > number:  # windows are ordered by start
-                closed, prefix = self._along(number, closed, passage, prefix)
-            else:
-                closed = self._through(number, closed, passage, own=False)
+            further = self.windows[-1][0] > number  # windows are ordered by start
+            if further and (travels_alone(prefix) or not closed):
+                with torch.no_grad():
+                    prefix = passage.through(number - 1, {}, prefix)
+                further = False
+            along = {PREFIX: prefix} if further else {}
+            closed = self._through(number, closed | along, passage, own=False)
+            prefix = closed.pop(PREFIX).detach() if further else prefix
             open_ = self._through(number, starting, passage, own=True)
         return closed | open_
-
-    def _along(
-        self, number: int, closed: dict[Window, Tensor], passage: Passage, prefix: Tensor
-    ) -> tuple[dict[Window, Tensor], Tensor]:
-        """Closed windows and the prefix through the shared layer, at once: a call is many kernels.
-
-        The prefix has no gradient.
-        """
-        with torch.set_grad_enabled(torch.is_grad_enabled() and bool(closed)):
-            moved = self._through(number, closed | {PREFIX: prefix}, passage, own=False)
-        return moved, moved.pop(PREFIX).detach()
 
     def _through(
         self, number: int, states: dict[Window, Tensor], passage: Passage, own: bool
@@ -207,6 +220,14 @@ class WindowVariants:
                     f"retraining.train_head: the head of {type(model).__name__} can't be copied "
                     f"per window ({error}); set it to false"
                 ) from None
+
+
+def travels_alone(prefix: Tensor) -> bool:
+    """Whether the prefix goes through shared layers by itself, not along with closed windows.
+
+    Along, it takes no kernels of its own, but a share of their backward pass; a CPU gains nothing.
+    """
+    return prefix.device.type == "cpu"
 
 
 def _products(module: nn.Module) -> set[str]:
