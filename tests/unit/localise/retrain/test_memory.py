@@ -37,7 +37,8 @@ def variants(family, recomputed, head=False, way=None, dtype=torch.float64):
     shared.way = way or shared.way
     shared.model.train()
     inputs = collate(random_ids(5), memorised.config.pad_token_id)
-    return WindowVariants(shared, find_layers(pretrained), WINDOWS, recomputed), inputs
+    layers = find_layers(pretrained)
+    return WindowVariants(shared, layers, WINDOWS, recomputed=recomputed), inputs
 
 
 def step(found, inputs):

@@ -62,7 +62,8 @@ class GroupRun:
         recomputed: bool = False,
     ):
         self.shared, self.clean, self.job, self.recipe = shared, clean, job, recipe
-        self.variants = WindowVariants(shared, initial, windows, recomputed)
+        rounded = job.precision == "bfloat16"
+        self.variants = WindowVariants(shared, initial, windows, rounded, recomputed)
         sheets = self.variants.sheets()
         self.rows = {name: rows for name, (rows, _) in sheets.items()}
         self.optimiser = Optimiser(self.rows, recipe, len(clean), job.seed, stacked=True)

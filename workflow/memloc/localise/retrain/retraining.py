@@ -269,9 +269,12 @@ def measure_cost(
     run = partial(passage.through, 0, weights, state)
     kept = kept_bytes(run, [*rows, *weights.values(), *model.parameters()])
     model.eval()
-    layer = sum(parameter.numel() for parameter in own_parameters(initial[0]).values())
+    own = own_parameters(initial[0])
+    layer = sum(parameter.numel() for parameter in own.values())
     tail = sum(sheet.rows.numel() for sheet in first.tail.sheets.values())
-    rounded = sum(w.nbytes for w in weights.values() if w.dtype == first.short) / layer
+    rounded = (
+        sum(weights[name].nbytes for name in own if weights[name].dtype == first.short) / layer
+    )
     del first, passage, run, weights, rows
     release(model.device)
     return WindowCost(shared.n_layers, layer, tail, kept, state.nbytes, moments, rounded)
