@@ -96,7 +96,7 @@ def test_a_whole_run_with_layers_computed_again_is_the_same(precision, monkeypat
     plain, losses = group("bert", WINDOWS, changed(epochs=1), precision=precision)
     again = partial(WindowVariants, recomputed=True)
     monkeypatch.setattr(
-        "memloc.localise.retrain.group.WindowVariants", lambda *args: again(*args[:3])
+        "memloc.localise.retrain.group.WindowVariants", lambda *args: again(*args[:4])
     )
     other, found = group("bert", WINDOWS, changed(epochs=1), precision=precision)
     assert other.variants.recomputed and torch.equal(losses, found)

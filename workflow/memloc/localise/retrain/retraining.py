@@ -272,9 +272,7 @@ def measure_cost(
     own = own_parameters(initial[0])
     layer = sum(parameter.numel() for parameter in own.values())
     tail = sum(sheet.rows.numel() for sheet in first.tail.sheets.values())
-    rounded = (
-        sum(weights[name].nbytes for name in own if weights[name].dtype == first.short) / layer
-    )
+    short = sum(weights[name].nbytes for name in own if weights[name].dtype == first.short)
     del first, passage, run, weights, rows
     release(model.device)
-    return WindowCost(shared.n_layers, layer, tail, kept, state.nbytes, moments, rounded)
+    return WindowCost(shared.n_layers, layer, tail, kept, state.nbytes, moments, short / layer)
