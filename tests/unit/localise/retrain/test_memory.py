@@ -139,7 +139,7 @@ def test_a_pass_keeps_what_the_cost_says(family):
     after = {place: size for place, size in alive().items() if place not in masks}
     held = sum(size for place, size in after.items() if place not in before)
     held -= len(WINDOWS) * sum(given.values())  # attention's masks, which all layers share
-    assert held <= 1.2 * cost.state * (crossed + len(WINDOWS)) < kept / 3
+    assert held <= 1.3 * cost.state * (crossed + len(WINDOWS)) < kept / 3
     assert logits.requires_grad
 
 
