@@ -5,7 +5,8 @@ if (explorer) {
   const form = explorer.querySelector("form");
   const maps = [...explorer.querySelectorAll(".map svg")];
   const told = explorer.querySelector(".told");
-  const fill = (share) => (share == null ? "none" : data.ramp[Math.round(Math.min(1, Math.max(0, share)) * (data.ramp.length - 1))]);
+  const step = (share) => Math.round(Math.min(1, Math.max(0, share)) * (data.ramp.length - 1));
+  const fill = (share) => (share == null ? "none" : data.ramp[step(share)]);
   const percent = (share, digits = 0) => (share == null ? "undefined" : `${(100 * share).toFixed(digits)} %`);
   const value = (name) => form.elements[name]?.value;
   const words = (window) => {
@@ -43,7 +44,7 @@ if (explorer) {
       const text = group.querySelector("text");
       if (text) {
         text.textContent = share == null ? "" : (100 * share).toFixed(0);
-        text.classList.toggle("light", share > 0.55);
+        text.classList.toggle("light", share != null && step(share) >= data.white);
       }
       group.classList.toggle("best", table?.best === group.dataset.window);
     });

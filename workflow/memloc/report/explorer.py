@@ -14,7 +14,7 @@ from typing import Any
 
 import matplotlib
 import pandas as pd
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
 from memloc.budget.words import percent
 from memloc.report.parts import Content
@@ -26,6 +26,7 @@ from memloc.summary.windows import LITTLE, MOST
 from memloc.windows import window_name
 
 STEPS = 40  # of the colour scale from 0 to 1
+EVEN = 0.179  # luminance on which black and white have the same contrast
 WIDTH, TALLEST = 372.0, 290.0  # of the map of windows, without its axis, in its own units
 NOTHING = "nothing found"
 FRAME = f"undoes {percent(MOST)} of those memorised at a clean error of at most {percent(LITTLE)}."
@@ -44,6 +45,7 @@ def explorer(content: Content) -> Json:
     windows = content.read("windows") if content.has("windows") else weights.iloc[:0]
     data: Json = {
         "ramp": ramp(),
+        "white": white_from(ramp()),
         "framed": FRAMED,
         "act": {name: ACTS.get(name, "changing") for name in TECHNIQUES},
         "labels": {
@@ -87,6 +89,17 @@ def ramp() -> list[str]:
     """Colours from 0 to 1; each is darker than the one before, so that they tell apart in grey."""
     colours = matplotlib.colormaps["YlGnBu"]
     return [to_hex(colours(step / STEPS)) for step in range(STEPS + 1)]
+
+
+def white_from(colours: list[str]) -> int:
+    """The first of ever darker colours on which white can be read better than black."""
+    return next(i for i, colour in enumerate(colours) if luminance(colour) < EVEN)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour, 0 to 1, as WCAG 2 defines it."""
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def _label(name: str) -> str:
@@ -180,7 +193,12 @@ def _fill(data: Json, value: float | None) -> str:
     """The colour of a share; none for what is undefined."""
     if value is None:
         return "none"
-    return data["ramp"][round(STEPS * min(1.0, max(0.0, value)))]
+    return data["ramp"][_step(value)]
+
+
+def _step(value: float) -> int:
+    """Where a share is on the colour scale."""
+    return round(STEPS * min(1.0, max(0.0, value)))
 
 
 def _map(n_layers: int, data: Json, first: str) -> Json:
@@ -200,7 +218,7 @@ def _map(n_layers: int, data: Json, first: str) -> Json:
                     "x": round((start - 1 + (length - 1) / 2) * wide, 1),
                     "y": round((n_layers - length) * high, 1),
                     "fill": _fill(data, value),
-                    "dark": value is not None and value > 0.55,
+                    "dark": value is not None and _step(value) >= data["white"],
                     "text": "" if value is None else f"{100 * value:.0f}",
                     "best": best == name,
                 }
