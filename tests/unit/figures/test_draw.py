@@ -39,7 +39,7 @@ STUDIES = {
     ),
     "large": (synthetic.TASKS, synthetic.MODELS, (1, 2), ("swapping", "gradients"), 12),
     "small": (synthetic.OWN, {"mini": {"label": "MiniLM-6"}}, (1,), ("swapping",), 6),
-    "all": (synthetic.TASKS, synthetic.MODELS, (1, 2), tuple(TECHNIQUES), 12),
+    "all": (synthetic.TASKS, synthetic.MODELS, (1,), tuple(TECHNIQUES), 12),
     "all-small": (synthetic.OWN, {"mini": {"label": "MiniLM-6"}}, (1,), tuple(TECHNIQUES), 6),
     "deep": (synthetic.OWN, {"opt-1.3b": {"label": "OPT-1.3B"}}, (1,), ("swapping", "probing"), 24),
 }

@@ -61,7 +61,7 @@ def test_rounding_all_weights_of_a_layer_together_changes_no_bit(family, head, m
     """In bfloat16, against a step in which each use of a weight rounds it anew."""
     windows, recipe = [(1, 1), (2, 3), (3, 3)], changed(epochs=1, train_head=head)
     together = group(family, windows, recipe, precision="bfloat16")
-    monkeypatch.setattr(WindowVariants, "_short", None)
+    monkeypatch.setattr(WindowVariants, "short", None)
     monkeypatch.setattr(Frozen, "__call__", lambda frozen, weight: weight)
     apart = group(family, windows, recipe, precision="bfloat16")
     assert torch.equal(together[1], apart[1])

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
+from torch.utils.checkpoint import checkpoint
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
@@ -33,6 +34,8 @@ class Passage:
     """Batches on their way through a model's layers: what every copy of a layer shares.
 
     siblings: of each layer, the linear layers that are computed as one.
+    recomputed: of what a layer makes, nothing stays for the backward pass but what has entered it.
+    The layer is computed again there, with the masks of its stage, and gives the same numbers.
     """
 
     stack: LayerStack
@@ -41,6 +44,7 @@ class Passage:
     way: str = FOLDED
     frozen: Frozen | None = None
     siblings: Sequence[Sequence[Siblings]] = ()
+    recomputed: bool = False
 
     def through(
         self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None = None
@@ -51,6 +55,15 @@ class Passage:
         wanted: the only tokens whose state is needed (see `Folded`); the others' states mean
         nothing, if the copies are folded.
         """
+        given = number, weights, hidden, wanted
+        if not (self.recomputed and torch.is_grad_enabled()):
+            return self._through(*given)
+        # Masks are all that layers draw, and these are not from torch's own random state.
+        return checkpoint(self._through, *given, use_reentrant=False, preserve_rng_state=False)
+
+    def _through(
+        self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None
+    ) -> Tensor:
         if self.way == FOLDED or (hidden.shape[0] == self.entry.stride and not weights):
             return self._folded(number, weights, hidden, wanted)
         one = self._one(number)

@@ -89,6 +89,7 @@ class WindowVariants:
     """The variants of `windows`, their own layers starting as `initial`'s (theta_P).
 
     rounded: whether autocast rounds what products read, which then lies apart from the rest.
+    recomputed: what layers keep for the backward pass is made anew there (see Passage).
     """
 
     def __init__(
@@ -97,8 +98,9 @@ class WindowVariants:
         initial: nn.ModuleList,
         windows: Sequence[Window],
         rounded: bool = True,
+        recomputed: bool = False,
     ):
-        self.shared, self.windows = shared, sorted(windows)
+        self.shared, self.windows, self.recomputed = shared, sorted(windows), recomputed
         self.members = [
             [window for window in self.windows if window[0] <= number <= window[1]]
             for number in range(1, shared.n_layers + 1)
@@ -140,16 +142,26 @@ class WindowVariants:
 
     def logits(self, inputs: dict[str, Tensor]) -> Tensor:
         """(windows, rows, classes) of a batch; dropout (if training) by the masks' present step."""
+        passage = self.enter(inputs)
+        states = self._sweep(passage)
+        hidden = torch.cat([states[window] for window in self.windows])
+        return self._leave(hidden, passage.entry).float().unflatten(0, (len(self.windows), -1))
+
+    def enter(self, inputs: dict[str, Tensor]) -> Passage:
+        """A batch on its way into layer 1."""
         shared = self.shared
         shared.masks.enter(0)
         with torch.no_grad(), Folded(1, {}, shared.masks, frozen=shared.frozen):
             entry = shared.stack.enter(inputs, most=len(self.windows))
-        passage = Passage(
-            shared.stack, entry, shared.masks, shared.way, shared.frozen, shared.siblings
+        return Passage(
+            shared.stack,
+            entry,
+            shared.masks,
+            shared.way,
+            shared.frozen,
+            shared.siblings,
+            self.recomputed,
         )
-        states = self._sweep(passage)
-        hidden = torch.cat([states[window] for window in self.windows])
-        return self._leave(hidden, entry).float().unflatten(0, (len(self.windows), -1))
 
     def _sweep(self, passage: Passage) -> dict[Window, Tensor]:
         """Every window's state (rows, tokens, width) after layer L."""
@@ -179,7 +191,7 @@ class WindowVariants:
         entry, shared = passage.entry, self.shared
         hidden, *others = states.values()
         hidden = torch.cat([hidden, *others]) if others else hidden
-        weights = self.weights[number - 1].stacks(self._short) if own else {}
+        weights = self.weights[number - 1].stacks(self.short) if own else {}
         read = shared.read if number == shared.n_layers else None
         wanted = read(entry.inputs) if read else None
         if wanted is not None and entry.places:
@@ -188,13 +200,13 @@ class WindowVariants:
         return dict(zip(states, after.split(entry.stride), strict=True))
 
     @property
-    def _short(self) -> torch.dtype | None:
+    def short(self) -> torch.dtype | None:
         """What folded products are cast to."""
         return products_dtype(self.shared.model.device) if self.shared.way == FOLDED else None
 
     def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:
         """Logits of all windows' states."""
-        tail = self.tail.stacks(self._short)
+        tail = self.tail.stacks(self.short)
         if self.shared.leaves_together:
             return self._leave_together(hidden, entry, tail)
         own = {name: stack.split(1) for name, stack in tail.items()}
