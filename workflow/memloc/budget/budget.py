@@ -16,7 +16,7 @@ from memloc.budget.rates import Factor
 from memloc.budget.schedule import Item, longest_chain, peak_bytes, schedules
 from memloc.budget.sizes import Sizes
 from memloc.budget.space import device_bytes
-from memloc.budget.speed import used_precision
+from memloc.budget.speed import BFLOAT16, used_precision
 from memloc.budget.stages import STAGES, on_device, stage_of
 from memloc.budget.words import in_bytes, number_of
 from memloc.budget.work import Facts
@@ -202,7 +202,8 @@ def _side_by_side(jobs: Sequence[Job], model: CostModel) -> str | None:
         parts = model.work(job).steps[0].parts if job.rule == "retrain" else None
         if parts:
             fits = found.setdefault(job.wildcards["model"], [])
-            fits.append(fit(parts, model.rate(job.threads).room))
+            rate = model.rate(job.threads)
+            fits.append(fit(parts, rate.room, rate.precision == BFLOAT16))
     said = [text for name, fits in sorted(found.items()) if (text := groups_of(name, fits))]
     return f"windows side by side: {'; '.join(said)}" if said else None
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from memloc.budget.adapters import base_bytes, trained_parameters
 from memloc.budget.work import (
-    KEPT,
     MIXTURES,
     SMALL,
     Facts,
+    activations,
     checkpoint,
     state_bytes_of,
     trained_checkpoint,
@@ -82,7 +82,7 @@ def training_memory(facts: Facts) -> float:
     length = facts.task.padded(facts.settings["training"]["batch_size"])
     state = trained_state(facts)
     rows = facts.settings["training"]["batch_size"]
-    kept = 4 * KEPT * rows * length * model.width * model.layers
+    kept = activations(model, rows, length) * model.layers
     return HOST_MB + 1.3 * (state + kept) / 1e6
 
 
@@ -151,8 +151,8 @@ def training_device(facts: Facts) -> float:
     """Bytes of the device's memory that fine-tuning takes: with its longest batch."""
     settings, model = facts.settings["training"], facts.model
     state = trained_state(facts)
-    tokens = settings["batch_size"] * facts.task.longest
-    return CONTEXT + 1.2 * (state + 4 * KEPT * tokens * model.width * model.layers)
+    kept = activations(model, settings["batch_size"], facts.task.longest) * model.layers
+    return CONTEXT + 1.2 * (state + kept)
 
 
 def sweep_device(facts: Facts) -> float:

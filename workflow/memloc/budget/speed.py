@@ -91,7 +91,7 @@ class Rate:
         """How long a job takes for these steps."""
         if not steps.count:
             return 0.0
-        fitting = fit(steps.parts, self.room) if steps.parts else Fit()
+        fitting = fit(steps.parts, self.room, self.precision == BFLOAT16) if steps.parts else Fit()
         launches = LAUNCHES[steps.kind][self.precision == BFLOAT16] * steps.layers / COUNTED_LAYERS
         launches += PACKING[steps.kind] * steps.layers * steps.packed
         launches *= fitting.more

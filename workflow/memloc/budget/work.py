@@ -32,7 +32,10 @@ SCRIPT = 1.5  # seconds to start a script that needs neither
 SMALL = 20e3  # bytes of a table
 RECIPES = ("training", "retraining", "generalisation", "probing")  # sections of the configuration
 PROBE_ROWS, PROBE_KINDS = 0.7, 3  # of probes: shares of the rows they train on, label kinds
-KEPT = 40  # numbers of the layer's width that a token leaves in each layer for the backward pass
+# Numbers that a token leaves in a layer for the backward pass, in multiples of the layer's width,
+# and of that times the tokens of its input: as localise.retrain's measure_cost measures a layer of
+# BERT (heads 64 wide, dropout on), for inputs of 32 to 448 tokens.
+KEPT, KEPT_OF_ATTENTION = 20, 3 / 64
 MIXTURES = 3  # centroid analysis: theta_M2, and with theta_O's bottom and top half
 
 
@@ -318,9 +321,15 @@ def retraining(facts: Facts) -> Work:
 def window_cost(facts: Facts) -> WindowCost:
     """What windows take of the device's memory, with the longest batch there will be."""
     recipe, task, model = facts.settings["retraining"], facts.task, facts.model
-    states = 4 * recipe["batch_size"] * task.padded(task.train) * model.width
+    rows, length = recipe["batch_size"], task.padded(task.train)
+    kept, states = activations(model, rows, length), 4 * rows * length * model.width
     layer = trained_parameters(model, facts.settings)
-    return WindowCost(model.layers, layer, 0, KEPT * states, states, recipe["moments"])
+    return WindowCost(model.layers, layer, 0, kept, states, recipe["moments"])
+
+
+def activations(model: ModelSize, rows: float, length: float) -> float:
+    """Bytes that a layer keeps of a batch for the backward pass, in float32."""
+    return 4 * rows * length * model.width * (KEPT + KEPT_OF_ATTENTION * length)
 
 
 def gradients(facts: Facts) -> Work:
