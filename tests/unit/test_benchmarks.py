@@ -74,9 +74,8 @@ def test_windows_share_the_kernels_of_their_clip(launches):
 
 
 def test_a_layer_of_all_windows_has_no_more_kernels_than_it_had(launches):
-    """Own and shared, forward and back: 121 in float32 and 145 in bfloat16, of which a third are
-    products."""
-    for precision, most in (("float32", 125), ("bfloat16", 150)):
+    """113 in float32 and 138 in bfloat16, where windows' own and shared layers go apart."""
+    for precision, most in (("float32", 115), ("bfloat16", 140)):
         assert per_layer(launches.retraining, launches.TINY, precision) <= most
 
 
