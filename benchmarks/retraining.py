@@ -28,8 +28,8 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from common import machine, report, seconds
 from memloc.data.tokens import Examples, collate
+from memloc.groups import group_windows
 from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
-from memloc.localise.retrain.groups import group_windows
 from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel
 from memloc.machine.device import autocast, pick_device
@@ -148,14 +148,15 @@ class Task:
         """Seconds of a step of all windows together, group by group."""
         self.shared.way = way
         total = 0.0
-        for windows in self.groups:
+        for group in self.groups:
             run = GroupRun(
                 self.shared,
                 find_layers(self.pretrained),
-                windows,
+                group.windows,
                 self.examples,
                 JobSettings(1, 0, self.precision),
                 RECIPE,
+                group.recomputed,
             )
             self.shared.model.train()
             self._steps(run, self.batches[:WARM_UP])

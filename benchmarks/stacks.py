@@ -58,7 +58,8 @@ class Stack:
         self.model.requires_grad_(False)
         sheets = [(sheet.rows, members) for sheet in self.own.sheets.values()]
         recipe = Recipe(1, 1e-5, size.rows, 0.1, 0.01, 1.0)
-        self.optimiser = Optimiser([rows for rows, _ in sheets], recipe, size.rows * 1000)
+        named = {str(number): rows for number, (rows, _) in enumerate(sheets)}
+        self.optimiser = Optimiser(named, recipe, size.rows * 1000, 1, stacked=True)
         self.clip = Clip(sheets, recipe.clip_norm)
         self.masks = Masks(1, device)
         self.batch = examples(size, count * size.rows)

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SWITCHES = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -23,11 +25,17 @@ os.dup2(taken, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 PATIENCE = 300  # seconds for an answer on a busy machine
+KEYS = {
+    "Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
+}  # fmt: skip
 
 
 def browser() -> str | None:
     """Path of an installed Chromium, if there is one."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+needed = pytest.mark.skipif(browser() is None, reason="no Chromium is installed here")
 
 
 class Page:
@@ -92,16 +100,21 @@ class Page:
             if not address.startswith(("file:", "data:", "about:")):
                 self.errors.append(f"asked the network for {address[:100]}")
 
-    def open(self, path, width, height=900, dark=False):
-        """Load a file at a width in CSS pixels, in light or dark."""
+    def open(self, path, width, height=900, dark=False, place="", media="", script=True):
+        """Load a file at a width in CSS pixels, in light or dark, at a place such as "#main".
+
+        media: "print" shows it as on paper; script: whether scripts run.
+        """
         self("Emulation.setDeviceMetricsOverride", width=width, height=height,
              deviceScaleFactor=1, mobile=False)  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self("Emulation.setEmulatedMedia", media="", features=[scheme])
-        before = self.loaded
-        self("Page.navigate", url=path.resolve().as_uri())
-        while self.loaded == before:
-            self._next()
+        self("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        self("Emulation.setScriptExecutionDisabled", value=not script)
+        for address in ("about:blank", path.resolve().as_uri() + place):  # never a mere jump
+            before = self.loaded
+            self("Page.navigate", url=address)
+            while self.loaded == before:
+                self._next()
 
     def run(self, script):
         """Value of a JavaScript expression."""
@@ -118,13 +131,25 @@ class Page:
                 raise RuntimeError(f"not in {PATIENCE} s: {script}")
             time.sleep(0.02)
 
-    def press(self, key):
-        """Press and release a key, Enter or Tab."""
-        code = {"Enter": 13, "Tab": 9}[key]
-        text = {"text": "\r"} if key == "Enter" else {}
-        for kind in ("keyDown", "keyUp"):
-            self("Input.dispatchKeyEvent", type=kind, key=key, code=key,
-                 windowsVirtualKeyCode=code, **(text if kind == "keyDown" else {}))  # fmt: skip
+    def press(self, *keys):
+        """Press and release keys one after the other, each one of KEYS."""
+        for key in keys:
+            text = {"text": "\r"} if key == "Enter" else {}
+            for kind in ("keyDown", "keyUp"):
+                self("Input.dispatchKeyEvent", type=kind, key=key, code=key,
+                     windowsVirtualKeyCode=KEYS[key],
+                     **(text if kind == "keyDown" else {}))  # fmt: skip
+
+    def point(self, element, click=False):
+        """Move the mouse to the middle of a JavaScript expression's element; perhaps click it."""
+        x, y = self.run(
+            f"(e => {{ e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
+            "const box = e.getBoundingClientRect();"
+            f"return [box.x + box.width / 2, box.y + box.height / 2]; }})({element})"
+        )
+        for kind in ("mouseMoved", *(("mousePressed", "mouseReleased") if click else ())):
+            button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+            self("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
 
     def screenshot(self, path, whole=False):
         """Save what is seen, or the whole page, as PNG."""

@@ -1,7 +1,6 @@
 """A tiny study that is run in one program: each job in a fork of it, torch and all else read."""
 
 import os
-import pkgutil
 import shutil
 import signal
 import sys
@@ -16,7 +15,7 @@ import pandas as pd
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from in_process import planned_jobs, run_script
+from in_process import planned_jobs, read_beforehand, run_script
 from mutations import Disk
 from study import write_study, write_task
 
@@ -87,14 +86,11 @@ def write(folder: Path, study: dict) -> Path:
 
 def import_everything() -> None:
     """For all forks to have."""
-    import memloc
-
     sys.path[:0] = [str(ROOT / "workflow/scripts")]
     os.environ["MEMLOC_ORPHANS"] = "run"
-    for name in ("torch", "transformers.models.auto.modeling_auto", "jobs", "offline"):
+    for name in ("jobs", "offline"):
         import_module(name)
-    for module in pkgutil.walk_packages(memloc.__path__, "memloc."):
-        import_module(module.name)
+    read_beforehand()
     import_module("memloc.store.provenance").memloc_version()  # asks git, once
 
 

@@ -15,6 +15,7 @@ from soak import OPTIONS
 from study import holding, let_go, snakemake, start, wait_until_held, write_study
 
 STUDY = dict(
+    examined=True,
     techniques=["swapping"],
     stages=[],
     training={"epochs": 8, "learning_rate": 0.01, "memorised_above": 0.6},

@@ -1,4 +1,4 @@
-"""A Slurm cluster of one node on this machine: four partitions, two pretended GPUs.
+"""A Slurm cluster of one node on this machine: four partitions, two pretended GPUs of four shards.
 
     python3 tests/slurm/cluster.py install        Debian's packages, as root
     python3 tests/slurm/cluster.py start FOLDER   keys, configuration, state and logs go there
@@ -24,7 +24,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontr
 DEFAULT_PLACE = Path("/etc/slurm")
 CONFIGURATIONS = ("slurm.conf", "gres.conf")
 PARTITIONS = ("cpu", "gpu", "spot", "urgent")
-CPUS, MEMORY_MB, GPUS = 4, 64000, 2  # what the node claims, whatever the machine has
+CPUS, MEMORY_MB, GPUS, SHARDS = 4, 64000, 2, 8  # what the node claims, whatever the machine has
 PATIENCE = 300  # seconds for what takes one or a few on an idle machine
 
 # SlurmdParameters: claims count more than what is found. linuxproc, task/none: no cgroups.
@@ -61,7 +61,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=sched_interval=2,sched_min_interval=0,bf_interval=2,batch_sched_delay=0
-GresTypes=gpu
+GresTypes=gpu,shard
 ReturnToService=2
 MinJobAge=7200
 KillWait=2
@@ -69,7 +69,7 @@ InactiveLimit=0
 SlurmctldTimeout=30
 SlurmdTimeout=30
 NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} \
-Gres=gpu:{gpus} State=UNKNOWN
+Gres=gpu:{gpus},shard:{shards} State=UNKNOWN
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName=DEFAULT Nodes=node MaxTime=INFINITE DefMemPerCPU=500 State=UP
@@ -82,6 +82,7 @@ PartitionName=urgent PriorityTier=10 PreemptMode=OFF
 GPU_CONFIGURATION = """\
 AutoDetect=off
 NodeName=node Name=gpu File={folder}/nvidia[0-{last}]
+NodeName=node Name=shard Count={shards}
 """
 
 
@@ -253,6 +254,7 @@ class Cluster:
             "cpus": CPUS,
             "memory": MEMORY_MB,
             "gpus": GPUS,
+            "shards": SHARDS,
             "last": GPUS - 1,
         }
         for name in ("state", "spool"):

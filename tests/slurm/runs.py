@@ -105,12 +105,18 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = PATI
         time.sleep(0.05)
 
 
-def disturbed_study(finished: Path, folder: Path, kind: str, **profile) -> Path:
-    """A finished study without theta_M2 and what depends on it, and trouble ahead."""
+def copy_of(finished: Path, folder: Path) -> Path:
+    """A finished study elsewhere, without what its drivers and jobs have said."""
     shutil.copytree(finished, folder, symlinks=True)
-    shutil.rmtree(folder / RUN / "perturbed")
     shutil.rmtree(folder / "logs")
     (folder / "driver.log").unlink()
+    return folder
+
+
+def disturbed_study(finished: Path, folder: Path, kind: str, **profile) -> Path:
+    """A finished study without theta_M2 and what depends on it, and trouble ahead."""
+    copy_of(finished, folder)
+    shutil.rmtree(folder / RUN / "perturbed")
     for path in (folder / RUN).glob("swap*"):
         path.unlink()
     (folder / "trouble").write_text(kind)

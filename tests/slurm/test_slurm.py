@@ -3,6 +3,7 @@
 Runs where `make test-slurm` or .ci/run asks for it: it starts a cluster of its own, as root.
 """
 
+import json
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from runs import (
     QUICK,
     RUN,
     Driver,
+    copy_of,
     disturbed_study,
     epochs_trained,
     results,
@@ -24,6 +26,7 @@ from runs import (
     stop_drivers,
     submitted,
     wait_until,
+    write_profile,
     write_slurm_study,
 )
 
@@ -143,6 +146,52 @@ def test_jobs_see_the_gpu_they_were_given(cluster, tmp_path):
         *("--chdir", str(tmp_path), "--output", str(output), "--wrap", script),
     )
     assert output.read_text().strip() in ("0", "1")
+
+
+# --- several jobs on one GPU ---------------------------------------------------------------------
+
+HALVES = "results/toy/tiny/halves"
+SHARING = {
+    "shards": {"rules": {"train_half": {"gpu": 0, "gres": "'shard:1'"}}},
+    "group": {
+        "rules": {"train_half": {"gpu": 0, "gres": "'gpu:1'"}},
+        "groups": ["train_half=gpu"],
+        "group-components": ["gpu=2"],
+    },
+}
+
+
+@pytest.fixture(scope="module", params=SHARING)
+def shared(request, cluster, finished, tmp_path_factory):
+    """Both halves trained anew, each on a shard of a GPU, or as a group in one allocation."""
+    folder = copy_of(finished, tmp_path_factory.mktemp("sharing") / request.param)
+    halves = sorted((folder / HALVES).glob("*.parquet"))
+    assert len(halves) == 2
+    for half in halves:
+        half.unlink()
+    write_profile(folder, **SHARING[request.param])
+    Driver(folder, *(str(half.relative_to(folder)) for half in halves)).finish()
+    return request.param, folder
+
+
+def test_jobs_that_share_a_gpu_give_what_they_give_alone(finished, shared):
+    _, folder = shared
+    for half in (finished / HALVES).glob("*.parquet"):
+        again = folder / HALVES / half.name
+        assert again.read_bytes() == half.read_bytes()
+        assert json.loads(again.with_name(f"{half.name}.provenance.json").read_text())
+
+
+def test_jobs_share_a_gpu_as_the_site_has_it(cluster, shared):
+    how, folder = shared
+    jobs = submitted(cluster.jobs(), folder)
+    trained = [job for job in jobs if job["Partition"] == "gpu"]
+    assert {job["JobState"] for job in jobs} == {"COMPLETED"}
+    if how == "shards":
+        assert [job["TresPerNode"] for job in trained] == ["gres:shard:1"] * 2
+        return
+    (job,) = trained
+    assert job["TresPerNode"] == "gres:gpu:1"
 
 
 # --- troubles ------------------------------------------------------------------------------------

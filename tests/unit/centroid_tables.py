@@ -1,5 +1,7 @@
 """Synthetic tables of the centroid analysis of a whole study."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
@@ -58,23 +60,33 @@ def probing(number):
     return frame.assign(source="trained", class_a=POOLED, class_b=POOLED, reason="")
 
 
-def study(folder):
-    """Tables below a folder, {name: path}, and the runs' centroids.tsv by (task, model)."""
-    runs, curves, paths = [], [], {}
+@cache
+def whole_study():
+    """Events and curves of a study, and the runs' tables by (task, model): made once."""
+    runs, curves, tables = [], [], {}
     for number, task in enumerate(TASKS):
         for shift, model in enumerate(MODELS):
             for seed in (1, 2):
                 run = {"task": task, "model": model, "seed": seed}
                 table = centroids(number, seed + 10 * shift)
-                path = folder / f"{task}_{model}_{seed}.tsv"
-                write_tsv(table, path)
-                paths.setdefault((task, model), []).append(path)
+                tables.setdefault((task, model), []).append(table)
                 curves.append((run, table))
                 runs += [(run, run_events(centroid_events(table))), (run, probing(number))]
-    tables = {"events": folder / "events.tsv", "centroids": folder / "centroids.tsv"}
-    write_tsv(summarise_events(runs), tables["events"])
-    write_tsv(summarise_curves(curves), tables["centroids"])
-    return tables, paths
+    return summarise_events(runs), summarise_curves(curves), tables
+
+
+def study(folder):
+    """Tables below a folder, {name: path}, and the runs' centroids.tsv by (task, model)."""
+    events, curves, tables = whole_study()
+    paths = {}
+    for (task, model), of_seeds in tables.items():
+        paths[task, model] = [folder / f"{task}_{model}_{n}.tsv" for n, _ in enumerate(of_seeds, 1)]
+        for path, table in zip(paths[task, model], of_seeds, strict=True):
+            write_tsv(table, path)
+    summaries = {"events": folder / "events.tsv", "centroids": folder / "centroids.tsv"}
+    write_tsv(events, summaries["events"])
+    write_tsv(curves, summaries["centroids"])
+    return summaries, paths
 
 
 def of_one_run(table, folder):

@@ -13,5 +13,7 @@ def determinism_restored():
     import torch
 
     before = torch.are_deterministic_algorithms_enabled()
+    filled = torch.utils.deterministic.fill_uninitialized_memory
     yield
     torch.use_deterministic_algorithms(before)
+    torch.utils.deterministic.fill_uninitialized_memory = filled

@@ -136,13 +136,17 @@ def history(task_no=0, seed=1, epochs=12):
 
 
 def runs(tasks, models, seeds, techniques, n_layers=12):
-    """Runs of a whole study; tables of one task resemble each other, whatever the model."""
+    """Runs of a whole study; tables of one task resemble each other, whatever the model.
+
+    n_layers: of all models, or by model.
+    """
     found = []
     for number, task in enumerate(tasks):
         for shift, model in enumerate(models):
             for seed in seeds:
                 for name in techniques:
-                    frame = MAKERS[name](number, seed + 10 * shift, n_layers)
+                    depth = n_layers[model] if isinstance(n_layers, dict) else n_layers
+                    frame = MAKERS[name](number, seed + 10 * shift, depth)
                     found.append(Run(name, task, model, seed, frame))
     return found
 
@@ -219,10 +223,14 @@ def training_runs(tasks, models, seeds):
 
 
 def study(folder, tasks=TASKS, models=MODELS, seeds=(1, 2), techniques=("swapping",), **options):
-    """Tables, figures and the page of a synthetic study below `folder`; the page's path."""
+    """Tables, figures and the page of a synthetic study below `folder`; the page's path.
+
+    n_layers: see runs; absent, tables and data: more of what the page is made of.
+    """
     folder = Path(folder)
     tables, matrices = _tables(folder, tasks, models, seeds, techniques, options)
     pictures = _pictures(folder, tables, matrices, tasks, models, techniques, seeds)
+    tables |= options.get("tables", {})
     record = folder / "record.json"
     write_json(record, training_runs(tasks, models, seeds)[2][0])
     if "probing" not in techniques:
@@ -240,6 +248,7 @@ def study(folder, tasks=TASKS, models=MODELS, seeds=(1, 2), techniques=("swappin
         templates=str(TEMPLATES),
         records={next(iter(tasks)): [str(record)]},
         absent=options.get("absent", {}),
+        data=options.get("data", {}),
     )
     return page
 

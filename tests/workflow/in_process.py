@@ -10,28 +10,29 @@ COMMANDS: a list of {name, folder, snakefile, configfile, config, target}; RESUL
 said, seconds}.
 """
 
+import gc
 import json
 import logging
 import os
+import pkgutil
 import runpy
 import sys
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+
+import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(commands: str, results: str) -> None:
     """Run all commands, as many at once as there are processors."""
-    import torch
-    import transformers.models.auto.modeling_auto
-    from snakemake.api import SnakemakeApi
-
-    assert torch and transformers and SnakemakeApi  # for all forks to have
+    read_beforehand()
     waiting = json.loads(Path(commands).read_text())
     running: dict[int, tuple[dict, Path, float]] = {}
     found = {}
@@ -48,6 +49,18 @@ def main(commands: str, results: str) -> None:
             "seconds": time.monotonic() - since,
         }
     Path(results).write_text(json.dumps(found))
+
+
+def read_beforehand() -> None:
+    """Read all that a job may need, memloc's modules among it, for all forks to have."""
+    sys.path[:0] = [str(ROOT / "workflow")]
+    import memloc
+
+    for name in warm.READ:
+        import_module(name)
+    for module in pkgutil.walk_packages(memloc.__path__, "memloc."):
+        import_module(module.name)
+    gc.freeze()  # no fork looks for garbage among it, and copies it by looking
 
 
 def _begin(command: dict, said: Path) -> int:

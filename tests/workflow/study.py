@@ -7,8 +7,10 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -32,6 +34,8 @@ def copy_workflow(folder: Path) -> Path:
     shutil.copytree(ROOT / "envs", folder / "envs")
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder / name)
+    style = folder / "workflow/memloc/figures/style.py"
+    style.write_text(style.read_text().replace('"savefig.dpi": 300', '"savefig.dpi": 50'))
     return folder
 
 
@@ -82,8 +86,11 @@ def write_task(folder: Path, name: str = "toy", classes: tuple[str, ...] = ("yes
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
 
 
-def write_study(folder: Path, **changes) -> Path:
-    """A copy of the workflow with a study of seconds; `study.yaml` holds its configuration."""
+def write_study(folder: Path, examined: bool = False, **changes) -> Path:
+    """A copy of the workflow with a study of seconds; `study.yaml` holds its configuration.
+
+    examined: its model has been retrieved, and has passed its exam, which takes seconds.
+    """
     copy_workflow(folder)
     write_model(folder / "tiny-bert")
     write_task(folder / "my-tasks")
@@ -102,7 +109,17 @@ def write_study(folder: Path, **changes) -> Path:
         **changes,
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    if examined:
+        shutil.copytree(examined_model(), folder / "resources", symlinks=True)
     return folder
+
+
+@cache
+def examined_model() -> Path:
+    """A folder of resources with the model that every study writes."""
+    folder = write_study(Path(tempfile.mkdtemp(prefix="examined-")))
+    snakemake(folder, "resources/models/tiny")
+    return folder / "resources"
 
 
 SNAKEMAKE = ("python", "-m", "snakemake")
@@ -125,11 +142,9 @@ def snakemake(
 ) -> subprocess.CompletedProcess:
     """Run Snakemake in `folder` on the tiny study; on failure show what it said.
 
-    Driver and jobs are forks of a Python that is warm, unless they are to have an environment of
-    their own, which counts as Python begins.
+    Driver and jobs are forks of a Python that is warm.
     """
-    begun = sys.executable if environment else warm.python()
-    command = [begun, *command[1:], "--cores", "2", "--show-failed-logs", *arguments]
+    command = [warm.python(), *command[1:], "--cores", "2", "--show-failed-logs", *arguments]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -144,13 +159,20 @@ def snakemake(
     return done
 
 
+# Snakemake in a Python of its own, which starts its scripts with another.
+DRIVER = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+
+
 def start(
     folder: Path, *arguments: str, said: Path | None = None, **environment: str
 ) -> subprocess.Popen:
-    """A driver in a process group of its own; what it says goes to `said`, else `driver.log`."""
+    """A driver in a process group of its own; what it says goes to `said`, else `driver.log`.
+
+    It is a process that can be killed; its jobs are forks of a Python that is warm.
+    """
     with open(said or folder / "driver.log", "w") as log:
         return subprocess.Popen(
-            [sys.executable, *COMMAND[1:], "--cores", "1", *arguments],
+            [sys.executable, "-c", DRIVER, warm.python(), *COMMAND[3:], "--cores", "1", *arguments],
             cwd=folder,
             env=surroundings(**environment),
             start_new_session=True,

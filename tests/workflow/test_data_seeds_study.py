@@ -11,7 +11,11 @@ SEEDS = ("--config", "data_seeds=[0, 5]")
 
 def test_a_further_data_seed_only_adds(tmp_path):
     folder = write_study(
-        tmp_path, techniques=["swapping"], swapping={"components": ["layer"]}, stages=[]
+        tmp_path,
+        examined=True,
+        techniques=["swapping"],
+        swapping={"components": ["layer"]},
+        stages=[],
     )
     snakemake(folder, SWAPPED)
     before = (folder / SWAPPED).read_bytes()

@@ -51,9 +51,9 @@ def test_the_demo_is_not_refused(tmp_path):
 
 
 def test_a_plan_for_another_machine_is_only_planned(tmp_path):
-    folder = copy_workflow(tmp_path)
-    (folder / "named.yaml").write_text("tasks: [boolq]\nbudget: {device: NVIDIA A100}\n")
-    (folder / "unnamed.yaml").write_text("tasks: [boolq]\n")
+    folder, long = copy_workflow(tmp_path), "tasks: [boolq]\nmodels: [bert]\n"
+    (folder / "named.yaml").write_text(f"{long}budget: {{device: NVIDIA A100}}\n")
+    (folder / "unnamed.yaml").write_text(long)
     quiet = ("--dry-run", "--quiet", "rules", "--configfile")
     named = snakemake(folder, *quiet, "named.yaml", **NO_GPU).stdout
     assert "NVIDIA A100 (budget.device)" in named and "REFUSED" not in named

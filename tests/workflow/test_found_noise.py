@@ -34,7 +34,7 @@ def study(folder, **changes):
         "perturbation": FOUND,
         "training": {"epochs": 20, "learning_rate": 0.003, "memorised_above": 0.9},
     }
-    folder = write_study(folder, **settings | changes)
+    folder = write_study(folder, examined=True, **settings | changes)
     write_wrong_labels(folder)
     return folder
 

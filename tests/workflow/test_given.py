@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -14,6 +13,7 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+import warm
 from study import (
     ROOT,
     SNAKEMAKE,
@@ -64,7 +64,7 @@ def documented_commands(folder, steps):
     for words in map(shlex.split, steps.splitlines()):
         if words[0] == "python":
             done = subprocess.run(
-                [sys.executable, *words[1:]], cwd=folder, env=surroundings(), text=True,
+                [warm.python(), *words[1:]], cwd=folder, env=surroundings(), text=True,
                 capture_output=True,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ SUMMARY = "results/summary/generalisation.tsv"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    folder = write_study(tmp_path_factory.mktemp("study"))
+    folder = write_study(tmp_path_factory.mktemp("study"), examined=True)
     snakemake(folder, SUMMARY)
     return folder
 
@@ -98,7 +98,7 @@ def test_a_study_without_the_stage_trains_no_half(tmp_path):
 
 def test_a_killed_half_resumes_to_the_same_bytes(tmp_path):
     halves = {**HALVES, "epochs": 6}
-    folder = write_study(tmp_path / "killed", generalisation=halves)
+    folder = write_study(tmp_path / "killed", examined=True, generalisation=halves)
     target = str(PAIR / "halves/1.parquet")
     hold = holding(folder, training=(r"/halves/1/.*/state\.\d+/state\.json$", 5))
     process = start(folder, target, **hold)
@@ -110,6 +110,6 @@ def test_a_killed_half_resumes_to_the_same_bytes(tmp_path):
     snakemake(folder, target, "--rerun-incomplete")
     log = folder / "logs/results/toy/tiny/halves/1.log"
     assert "resuming after epoch 2" in log.read_text()
-    whole = write_study(tmp_path / "whole", generalisation=halves)
+    whole = write_study(tmp_path / "whole", examined=True, generalisation=halves)
     snakemake(whole, target)
     assert (folder / target).read_bytes() == (whole / target).read_bytes()

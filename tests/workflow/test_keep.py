@@ -23,6 +23,7 @@ def kept(request, tmp_path_factory):
     """A study finished under a setting, up to its tables, and the setting."""
     folder = write_study(
         tmp_path_factory.mktemp("kept"),
+        examined=True,
         keep_checkpoints=request.param,
         techniques=["swapping", "retraining", "gradients"],
         stages=[],
@@ -66,7 +67,7 @@ def test_a_window_asked_for_later_leaves_the_rest_finished(kept, tmp_path):
 
 
 def test_a_checkpoint_that_is_asked_for_stays(tmp_path):
-    folder = write_study(tmp_path, keep_checkpoints="none")
+    folder = write_study(tmp_path, examined=True, keep_checkpoints="none")
     snakemake(folder, FOLDERS["theta_F"])
     assert (folder / FOLDERS["theta_F"] / "config.json").exists()
 

@@ -27,7 +27,7 @@ LOG = f"logs/{RUN}/perturbed/training.log"
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """Checksum of the weights of a run that nothing happened to."""
-    folder = write_study(tmp_path_factory.mktemp("whole"), training=TRAINING)
+    folder = write_study(tmp_path_factory.mktemp("whole"), examined=True, training=TRAINING)
     snakemake(folder, TARGET)
     return (folder / f"{TARGET}.sha256").read_text()
 
@@ -48,7 +48,7 @@ def log_of(folder: Path) -> str:
 
 
 def test_killed_training_resumes_to_the_same_bits(tmp_path, undisturbed):
-    folder = write_study(tmp_path, training=TRAINING)
+    folder = write_study(tmp_path, examined=True, training=TRAINING)
     process = start_and_hold(folder)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -61,7 +61,7 @@ def test_killed_training_resumes_to_the_same_bits(tmp_path, undisturbed):
 
 def test_training_left_behind_is_waited_for(tmp_path, undisturbed):
     """The driver alone dies: a second one finds its training at work, and takes its results."""
-    folder = write_study(tmp_path, training=TRAINING)
+    folder = write_study(tmp_path, examined=True, training=TRAINING)
     process = start_and_hold(folder)
     process.kill()
     process.wait()

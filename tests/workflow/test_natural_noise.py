@@ -9,7 +9,8 @@ from study import WORDS, snakemake, write_study
 
 
 def test_natural_noise_without_corrections_reaches_the_report(tmp_path):
-    folder = write_study(tmp_path, techniques=["swapping", "retraining", "gradients", "probing"])
+    techniques = ["swapping", "retraining", "gradients", "probing"]
+    folder = write_study(tmp_path, examined=True, techniques=techniques, stages=["centroids"])
     with open(folder / "my-tasks/toy/train.csv", "w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["text", "answer", "wrong"])

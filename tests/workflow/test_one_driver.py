@@ -74,7 +74,7 @@ def test_a_dry_run_plans_beside_a_living_driver(met, moment):
 def test_the_first_driver_ends_as_if_alone(met, tmp_path):
     folder, code, _, _ = met
     assert code == 0, (folder / "driver.log").read_text()
-    alone = write_study(tmp_path)
+    alone = write_study(tmp_path, examined=True)
     snakemake(alone, TARGET)
     for name in ("final.sha256", "history.tsv"):
         ours, theirs = (place / RUN / "original" / name for place in (folder, alone))

@@ -16,7 +16,11 @@ def progressed(tmp_path_factory):
     """The tiny study with epochs kept, up to the table of its progression."""
     folder = tmp_path_factory.mktemp("progression")
     study = write_study(
-        folder, training=TRAINING, techniques=["swapping", "gradients"], stages=["centroids"]
+        folder,
+        examined=True,
+        training=TRAINING,
+        techniques=["swapping", "gradients"],
+        stages=["centroids"],
     )
     snakemake(study, "--", TABLE, "results/figures/progression_tiny.png")
     return study

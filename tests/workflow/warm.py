@@ -19,13 +19,15 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 READ = (
     *("torch", "transformers.modeling_utils", "transformers.models.auto.modeling_auto"),
     *("transformers.models.bert.modeling_bert", "transformers.models.auto.tokenization_auto"),
     *("pandas", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "sklearn.metrics"),
-    *("matplotlib.pyplot", "jsonschema", "psutil", "snakemake.cli", "snakemake.api"),
+    *("matplotlib.pyplot", "seaborn", "docutils.core", "jinja2", "fontTools.subset", "peft"),
+    *("jsonschema", "psutil", "snakemake.cli", "snakemake.api", "snakemake.script"),
 )
 CLIENT = """#!{python} -IS
 import sys
@@ -139,6 +141,9 @@ def _main(arguments: list[str], environment: dict) -> int:
     first = os.getcwd() if is_snakemake else str(Path(arguments[0]).resolve().parent)
     further = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:1] = [first, *further]
+    for path in further:
+        if (own := Path(path, "sitecustomize.py")).is_file():
+            _customise(own)
     if is_snakemake:
         from snakemake.cli import main
 
@@ -150,6 +155,14 @@ def _main(arguments: list[str], environment: dict) -> int:
     sys.argv = arguments
     runpy.run_path(arguments[0], run_name="__main__")
     return 0
+
+
+def _customise(path: Path) -> None:
+    """Read a file that Python would have read by itself as it began."""
+    spec = spec_from_file_location("sitecustomize", path)
+    assert spec is not None and spec.loader is not None
+    sys.modules["sitecustomize"] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
 
 
 if __name__ == "__main__":

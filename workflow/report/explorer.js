@@ -5,7 +5,8 @@ if (explorer) {
   const form = explorer.querySelector("form");
   const maps = [...explorer.querySelectorAll(".map svg")];
   const told = explorer.querySelector(".told");
-  const fill = (share) => (share == null ? "none" : data.ramp[Math.round(Math.min(1, Math.max(0, share)) * (data.ramp.length - 1))]);
+  const step = (share) => Math.round(Math.min(1, Math.max(0, share)) * (data.ramp.length - 1));
+  const fill = (share) => (share == null ? "none" : data.ramp[step(share)]);
   const percent = (share, digits = 0) => (share == null ? "undefined" : `${(100 * share).toFixed(digits)} %`);
   const value = (name) => form.elements[name]?.value;
   const words = (window) => {
@@ -13,6 +14,7 @@ if (explorer) {
     return start === end ? `Layer ${start}` : `Layers ${start}–${end}`;
   };
   const SVG = "http://www.w3.org/2000/svg";
+  const said = (name, words) => { explorer.querySelector(`[data-said=${name}]`).textContent = words; };
   let opened = "";
 
   const shown = () => data.windows[[value("task"), value("model"), value("technique")].join("|")];
@@ -27,7 +29,7 @@ if (explorer) {
     const [raw, normalised, loss] = errors;
     told.textContent =
       `${words(window)}, ${data.act[value("technique")] ?? "changing"}: ${percent(raw, 1)} of the memorised noisy labels undone` +
-      ` (${percent(table.memorised)} of ${noisy} were memorised); normalised noisy error ${percent(normalised, 1)}, error on ${clean} clean examples ${percent(loss, 1)}; ` +
+      ` (${percent(table.memorised, 1)} of ${noisy} were memorised); normalised noisy error ${percent(normalised, 1)}, error on ${clean} clean examples ${percent(loss, 1)}; ` +
       (seeds === 1 ? "1 seed." : `mean of ${seeds} seeds.`);
   };
 
@@ -42,19 +44,19 @@ if (explorer) {
       const text = group.querySelector("text");
       if (text) {
         text.textContent = share == null ? "" : (100 * share).toFixed(0);
-        text.classList.toggle("light", share > 0.55);
+        text.classList.toggle("light", share != null && step(share) >= data.white);
       }
       group.classList.toggle("best", table?.best === group.dataset.window);
     });
     const best = cell(table?.best);
     best?.parentNode.append(best); // its frame lies on its neighbours
-    if (told) told.textContent = table ? "Point at a cell, or press one, for its numbers and examples." : "Not run for this choice.";
+    if (told) told.textContent = table ? "Point at a cell for its numbers; press it for the examples that it reverts." : "Not run for this choice.";
   };
 
   const drawMethods = () => {
     const weights = data.weights[`${value("task")}|${value("model")}`] ?? {};
     const layers = data.layers[value("model")];
-    explorer.querySelector("[data-said=layers]").textContent = layers;
+    said("layers", layers);
     explorer.querySelectorAll("[data-technique]").forEach((row) => {
       const own = weights[row.dataset.technique] ?? { w: [], at: null, said: "not run" };
       const strip = row.querySelector("svg");
@@ -125,9 +127,12 @@ if (explorer) {
     link();
   };
   const draw = () => {
-    const said = explorer.querySelector("[data-said=chosen]");
     const label = (name) => form.elements[name].selectedOptions[0].textContent;
-    if (said) said.textContent = `${label("task")}, ${label("model")}, ${label("technique").toLowerCase()}`;
+    if (told) {
+      said("chosen", `${label("task")}, ${label("model")}, ${label("technique").toLowerCase()}`);
+      said("scale", label("scale"));
+      said("framed", shown() ? data.framed[shown().best ? "yes" : "no"] : "");
+    }
     drawMap();
     drawMethods();
     if (opened && cell(opened)) { mark(opened); say(opened); } else opened = "";

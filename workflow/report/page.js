@@ -1,4 +1,13 @@
 "use strict";
+// What a press does is offered by this script: without it, there is no button that does nothing.
+const button = (words, action) => {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.append(words);
+  made.addEventListener("click", action);
+  return made;
+};
+
 // Tables: a press on a heading sorts upwards, a second one downwards, a third one as it was.
 document.querySelectorAll("table[data-table]").forEach((table) => {
   const body = table.tBodies[0];
@@ -19,12 +28,12 @@ document.querySelectorAll("table[data-table]").forEach((table) => {
   };
   heads.forEach((head, column) => {
     head.setAttribute("aria-sort", "none");
-    head.querySelector("button").addEventListener("click", () => {
+    head.replaceChildren(button(head.textContent, () => {
       const next = turn[head.getAttribute("aria-sort")];
       heads.forEach((other) => other.setAttribute("aria-sort", "none"));
       head.setAttribute("aria-sort", next);
       body.append(...(next === "none" ? original : sorted(column, next === "descending")));
-    });
+    }));
   });
 });
 
@@ -54,13 +63,13 @@ document.querySelectorAll("table[data-table]").forEach((table) => {
 const dialog = document.querySelector("dialog");
 document.querySelectorAll("figure").forEach((figure) => {
   const image = figure.querySelector("img");
-  figure.querySelector("[data-enlarge]").addEventListener("click", () => {
+  figure.querySelector(".download").prepend(button("Enlarge", () => {
     const large = new Image();
     large.src = image.src;
     large.alt = image.alt;
     dialog.querySelector(".view").replaceChildren(large);
     dialog.showModal();
-  });
+  }));
 });
 
 // Contents: folded where they would push the page down, and marking the section in view.
@@ -102,8 +111,3 @@ const unfold = () => {
 };
 addEventListener("hashchange", unfold);
 unfold();
-
-// Everything is printed, also what is folded on the screen.
-addEventListener("beforeprint", () => {
-  document.querySelectorAll("details.results").forEach((part) => { part.open = true; });
-});

@@ -4,7 +4,6 @@ from importlib import import_module
 
 import offline  # noqa: F401
 from jobs import job, untracked
-from memloc.models.bases import remember_base
 
 module, _, function = snakemake.params.run.partition(":")
 run = getattr(import_module(f"memloc.{module}"), function)
@@ -13,6 +12,8 @@ with job(snakemake):
     # Digests are inputs only so that changed weights re-run the rule.
     inputs = {k: v for k, v in snakemake.input.items() if not k.endswith("_digest")}
     for base in inputs.pop("base", []):  # of adapters
+        from memloc.models.bases import remember_base  # brings torch with it
+
         remember_base(base)
     batch_tokens = snakemake.params.get("batch_tokens")
     run(

@@ -2,17 +2,20 @@
 
 import itertools
 import math
+import re
 from dataclasses import replace
 
 import pytest
 import yaml
 
-from memloc.budget import devices, knobs, speed, work
+from memloc.budget import devices, knobs, space, speed, work
 from memloc.budget.budget import make_budget
 from memloc.budget.model import CostModel, Job
+from memloc.budget.parts import Parts, fit
 from memloc.budget.sizes import Sizes
 from memloc.budget.speed import Rate, Steps, default_rate
 from memloc.budget.text import budget_text
+from memloc.groups import WindowCost
 from memloc.study.tasks import load_task
 from shipped import ROOT
 
@@ -70,12 +73,70 @@ def test_jobs_that_share_a_gpu_launch_side_by_side_and_wait_for_all_its_work(rou
     assert eight.seconds(small) == pytest.approx(max(4e-3, 8 * 0.4e-3))  # launches hide it
 
 
+def windows_of(layer, activation=0.0, moments="float32"):
+    """Steps of two windows of one layer, each of 20 bytes a parameter and its activations."""
+    cost = WindowCost(12, layer, 0, activation, activation / 40, moments)
+    parts = Parts(((1, 1), (2, 2)), cost, passed=46)
+    return Steps(speed.WINDOWS, 10, 12, flops=10 * 80e9, trained=1e9, parts=parts)
+
+
 def test_windows_that_do_not_fit_at_once_come_in_groups(round_launches):
     """17 GB on 8.5 GB that windows may fill: two groups, that launch twice and move the same."""
-    whole = Steps(speed.WINDOWS, 10, 12, flops=10 * 80e9, trained=1e9, held=8.5e9)
+    whole, parted = windows_of(4.25e9 / 20), windows_of(8.5e9 / 20)
     assert ROUND.seconds(whole) == pytest.approx(10 * (40e-3 + 44e-3 + 1.7e-3))
-    parted = replace(whole, held=17e9)
     assert ROUND.seconds(parted) == pytest.approx(10 * (40e-3 + 44e-3 + 2 * 1.7e-3))
+
+
+def test_windows_too_large_for_the_device_have_their_layers_computed_again(round_launches):
+    """12 and 11 layers of 1 GB each don't fit 8.5 GB; of each, a group of its own does."""
+    steps = windows_of(1e6, activation=1e9)
+    assert fit(steps.parts, ROUND.room).recomputed == ((1, 1), (2, 2))
+    more = 1 + (12 + 11) / 46
+    expected = 10 * (more * 40e-3 + 44e-3 + fit(steps.parts, ROUND.room).groups * more * 1.7e-3)
+    assert ROUND.seconds(steps) == pytest.approx(expected)
+    assert fit(steps.parts, 13e9).recomputed == () == fit(steps.parts, 1e9).too_large[2:]
+    assert fit(steps.parts, 1e9).too_large == ((1, 1), (2, 2))
+
+
+def test_a_step_of_whole_windows_with_layers_computed_again_takes_a_third_more(sizes):
+    """Where each window has all layers: four forward passes in place of three."""
+    facts = work.Facts({"task": "boolq", "model": "bert", "windows": "1-12"}, sizes)
+    parts = work.retraining(facts).steps[0].parts
+    assert fit(parts, parts.cost.of((1, 12)) - 1).more == pytest.approx(4 / 3, rel=0.1)
+
+
+def test_moments_in_bfloat16_are_cheaper_to_hold_and_dearer_to_move(sizes):
+    """12 bytes a trained parameter in place of 16, and 8 in place of 12 in partial state."""
+
+    def facts(moments):
+        named = ("training", "retraining", "generalisation")
+        changed = {name: {**sizes.config[name], "moments": moments} for name in named}
+        return work.Facts({"task": "boolq", "model": "opt-1.3b"}, sizes.changed(**changed))
+
+    plain, short = facts("float32"), facts("bfloat16")
+    for stage in (work.training, work.retraining, work.half_training):
+        one, other = stage(plain), stage(short)
+        assert other.saves.size / one.saves.size == pytest.approx(8 / 12)
+        rate = default_rate(H100, "bfloat16")
+        assert rate.seconds(replace(one.steps[0], parts=None)) < rate.seconds(
+            replace(other.steps[0], parts=None)
+        )
+    held = [space.device_bytes(each)["windows"] for each in (plain, short)]
+    assert held[1] / held[0] == pytest.approx(12 / 16)
+    for need in (space.training_device, space.training_state, space.window_device):
+        assert need(short) < need(plain)
+    groups = [fit(work.retraining(f).steps[0].parts, 68e9).groups for f in (plain, short)]
+    assert groups[1] < groups[0]
+
+
+def test_a_plan_says_in_how_many_groups_windows_retrain(config, sizes):
+    jobs = [Job("retrain", {"task": "boolq", "model": "opt-1.3b"}, gpus=1)]
+    said = budget_text(make_budget(jobs, CostModel(sizes, H100), [1]), {**config, "tasks": []})
+    assert re.search(r"windows side by side: opt-1.3b in \d+ groups", said)
+    small = budget_text(
+        make_budget(jobs, CostModel(sizes, "NVIDIA L4"), [1]), {**config, "tasks": []}
+    )
+    assert re.search(r"\d+ windows with layers computed again, of which \d+ are too large", small)
 
 
 def test_a_processor_launches_and_computes_in_turn():

@@ -15,7 +15,7 @@ import study_of_two as two
 from adapted import adapter_folder
 from memloc.localise import patch, rewind, swap
 from memloc.localise.gradients import run as gradients
-from memloc.localise.weight_change.run import weight_changes
+from memloc.localise.weight_change.changes import weight_changes
 from memloc.models.load import load_finetuned, load_other
 from memloc.store.tables import read_tsv
 from tiny import tiny_model

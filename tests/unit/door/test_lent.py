@@ -75,6 +75,7 @@ def test_nothing_is_left_changed(lists, name):
     words = copy.deepcopy(vars(tokenizer).get("_pad_token"))
     torch.manual_seed(7)
     torch.use_deterministic_algorithms(False)  # which jobs of other tests turn on
+    filled = torch.utils.deterministic.fill_uninitialized_memory
     drawn = torch.get_rng_state(), random.getstate()
     torch.set_grad_enabled(False)
     try:
@@ -83,6 +84,7 @@ def test_nothing_is_left_changed(lists, name):
     finally:
         torch.set_grad_enabled(True)
     assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory == filled
     assert torch.equal(torch.get_rng_state(), drawn[0]) and random.getstate() == drawn[1]
     assert vars(tokenizer).get("_pad_token") == words
     for model, kept in zip(models, before, strict=True):

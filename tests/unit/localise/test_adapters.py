@@ -9,15 +9,15 @@ import torch
 from adapted import TINY, adapted_pair, merged
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
+from memloc.groups import BYTES_JOINED, trained_bytes
 from memloc.localise.gradients.gradients import gradient_norms, noisy_and_clean
 from memloc.localise.patch import Patcher
-from memloc.localise.retrain.groups import BYTES_JOINED, BYTES_PER_TRAINED
 from memloc.localise.retrain.layer_copies import choose_way
 from memloc.localise.retrain.retraining import measure_cost
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.rewind import Rewinder, load_point
 from memloc.localise.swap import Swapper
-from memloc.localise.weight_change.run import layer_changes
+from memloc.localise.weight_change.changes import layer_changes
 from memloc.models.adapters import at_start
 from memloc.models.blocks import ATTENTION, MLP, keep_component
 from memloc.models.heads import head_masks
@@ -161,7 +161,7 @@ def test_windows_own_adapters_alone():
     assert all("lora_" in name for weights in variants.weights for name in weights.names)
     layer = sum(p.numel() for n, p in start[0].named_parameters() if "lora_" in n)
     cost = measure_cost(shared, start, batch(model))
-    trained = 2 * BYTES_PER_TRAINED * layer + BYTES_JOINED * layer
+    trained = 2 * trained_bytes("float32") * layer + BYTES_JOINED * layer
     assert cost.of((2, 3)) == pytest.approx(trained + 3 * cost.activation)
 
 

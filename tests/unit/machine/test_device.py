@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from memloc.errors import MemlocError
-from memloc.machine.device import autocast, set_precision
+from memloc.machine.device import autocast, pick_device, set_precision
 
 CPU = torch.device("cpu")
 
@@ -49,3 +49,10 @@ def test_numbers_stay_float32_in_tf32():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
     with autocast("bfloat16", CPU):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+
+
+@pytest.mark.usefixtures("determinism_restored")
+def test_kernels_are_deterministic_and_new_tensors_cost_none():
+    pick_device()
+    assert torch.are_deterministic_algorithms_enabled()
+    assert not torch.utils.deterministic.fill_uninitialized_memory

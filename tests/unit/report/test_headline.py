@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import synthetic
+from memloc.budget.words import percent
 from memloc.report.headline import headline, said_on, told
 from memloc.report.page import write_report
 from memloc.report.parts import Content
-from memloc.report.smallest import percent
 from memloc.store.tables import write_tsv
 from memloc.summary.centres import COLUMNS, judged, leanings
 from memloc.summary.correlations import COLUMNS as CORRELATIONS
@@ -31,7 +31,7 @@ def mcog(*rows):
     """A table mcog of (task, technique, mcog, leans, found) of one model of 12 layers."""
     keys = ["task", "technique", "mcog", "leans", "found"]
     frame = pd.DataFrame(rows, columns=keys).assign(model="bert", resampled="examples")
-    frame = frame.assign(attainable_low=4.293, attainable_high=8.707, reason="")
+    frame = frame.assign(attainable_low=4.293, attainable_high=8.707, reason="", n_seeds=2)
     return frame.reindex(columns=COLUMNS)
 
 

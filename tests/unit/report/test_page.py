@@ -224,7 +224,7 @@ def test_what_was_not_run_is_named_with_its_target(page):
 
 def test_weak_memorisation_is_pointed_out(page):
     text = " ".join("".join(page.text).split())
-    assert "4 of 8 runs on perturbed labels ended with a noisy accuracy below 95%" in text
+    assert "4 of 8 runs on perturbed labels ended with a noisy accuracy below 95 %" in text
     assert "not reached" in text
     assert sum(a.get("class") == "low" for a in page.all("tr")) == 4
 

@@ -32,7 +32,8 @@ def test_where_tasks_were_perturbed_once_the_page_says_so():
     part = variance_part(content({}))
     assert isinstance(part.tables[0], Absent) and not part.intro
     facts = [
-        dict(build(content({}, **s)).facts) for s in ({"data_seed": 0}, {"data_seeds": [4, 7]})
+        dict(build(content({}, **s)).parts[0].facts)
+        for s in ({"data_seed": 0}, {"data_seeds": [4, 7]})
     ]
     assert facts[0]["Data seed"] == "0"
     assert facts[1]["Data seed"] == "4 (the same rows are perturbed anew by 7)"

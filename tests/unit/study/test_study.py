@@ -277,6 +277,7 @@ def test_settings_of_speed_and_place_change_no_params(setting, value):
         ("packed", True),
         ("last_state", "after_norm"),
         ("training.learning_rate", 0.1),
+        *((f"{name}.moments", "bfloat16") for name in ("training", "retraining")),
         ("retraining.epochs", 1),
         ("gradients.objective", "logit"),
         ("gradients.variant", "L1"),
@@ -294,6 +295,23 @@ def test_settings_that_results_depend_on_change_params(setting, value):
     other = changed(PAPER, setting, value)
     assert other != PAPER, "the value is the configuration's own"
     assert all_params(Study(PAPER, tasks)) != all_params(Study(other, tasks))
+
+
+def test_moments_are_params_of_what_trains_where_they_are_not_in_float32():
+    """So that results made before there were others still count."""
+    tasks = {name: task(name) for name in [*PAPER["tasks"], "a"]}
+    plain = Study(PAPER, tasks).params
+    names = {
+        "training": "training",
+        "retraining_recipe": "retraining",
+        "half_recipe": "generalisation",
+    }
+    for name, section in names.items():
+        assert "moments" not in str(getattr(plain, name)(SUBJECT))
+        other = Study(changed(PAPER, f"{section}.moments", "bfloat16"), tasks).params
+        found = getattr(other, name)(SUBJECT)
+        assert found.get("recipe", found)["moments"] == "bfloat16"
+        assert other.measuring(SUBJECT) == plain.measuring(SUBJECT)
 
 
 def test_theta_m1s_threshold_concerns_only_runs_that_have_a_theta_m1():

@@ -2,11 +2,13 @@
 
 import ast
 import builtins
+import json
 import subprocess
 import sys
 
 import pytest
 
+import warm
 from memloc.store import fingerprint as module
 from memloc.store.fingerprint import PACKAGE, fingerprint, reached
 from memloc.study import techniques
@@ -25,6 +27,8 @@ WEIGHED = (
 WITH_MODELS = ("retrieve_model.py", "train.py", "train_half.py", "train_control.py", "take_in.py",
                "localise.py", "retrain.py")  # fmt: skip
 WITH_TOKENIZERS = ("task_table.py",)
+# Of the techniques, that which reads weights from their files alone.
+WITHOUT_MODELS = {"localise.weight_change.run"}
 WHERE_NEEDED = {"peft", "sklearn", "datasets", "cleanlab"}  # imported inside functions, if at all
 FILES = ("common", "inputs", "data", "training", "given", "control", "localisation",
          "generalisation", "summaries", "figures", "report")  # fmt: skip
@@ -65,32 +69,75 @@ def test_an_edit_of_any_module_that_a_rule_reaches_changes_its_fingerprint(name,
     assert len(reached(*modules, script=script)) > 2
 
 
-def heavy(script):
+def heavy(script, is_light):
     """Libraries that a script must not load before its job begins: each would cost all its jobs."""
-    without_models = set() if script in WITH_MODELS + WITH_TOKENIZERS else {"torch", "transformers"}
-    return WHERE_NEEDED | without_models
+    loads_models = script in WITH_MODELS + WITH_TOKENIZERS and not is_light
+    return WHERE_NEEDED | (set() if loads_models else {"torch", "transformers"})
+
+
+# Forks of a Python that has read what many scripts need, and none of what they must not load.
+FORKS = """
+import importlib, json, os, sys
+loaded = {}
+for kind, libraries in READ.items():
+    for name in libraries:
+        importlib.import_module(name)
+    for number, code in CODES[kind].items():
+        reads, writes = os.pipe()
+        if not os.fork():
+            exec(code)
+            os.write(writes, json.dumps(sorted(sys.modules)).encode())
+            os._exit(0)
+        os.close(writes)
+        with os.fdopen(reads) as said:
+            loaded[number] = json.load(said)
+        os.wait()
+print(json.dumps(loaded))
+"""
+READ = {
+    "light": ["pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.pyplot", "seaborn", "jinja2"],
+    "with models": ["torch", "transformers.modeling_utils", "transformers.models.bert"],
+}
+
+
+def modules_loaded(codes):
+    """What Python has loaded after each of some codes: number -> modules; codes: kind -> number ->
+    code, where the light ones come before any library of models is read."""
+    said = subprocess.run(
+        [sys.executable, "-c", f"READ, CODES = {READ!r}, {codes!r}\n{FORKS}"],
+        cwd=PACKAGE.parent,
+        text=True,
+        capture_output=True,
+    )
+    assert said.returncode == 0, said.stderr
+    return json.loads(said.stdout)
 
 
 def test_rules_reach_what_python_loads_for_them():
     """Importing a script's modules for real loads none that its fingerprint lacks, and no library
     that the script has no use for."""
-    by_script = {}
+    alike = {}
     for name, rule in rules().items():
-        by_script.setdefault(rule["script"], set()).update(found_by_name(name))
-    for script, modules in sorted(by_script.items()):
+        modules = set(found_by_name(name))
+        is_light = modules <= WITHOUT_MODELS and bool(modules)
+        alike.setdefault((rule["script"], is_light), set()).update(modules)
+    codes, jobs = {kind: {} for kind in READ}, {}
+    for number, ((script, is_light), modules) in enumerate(sorted(alike.items())):
         tree = ast.parse((SCRIPTS / script).read_text())
         lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
         own = [line for line in lines if line.startswith("from memloc")]
         own += [f"import memloc.{found}" for found in modules]
-        code = "\n".join([*own, "import sys", "print(*sys.modules)"])
-        said = subprocess.run(
-            [sys.executable, "-c", code], cwd=PACKAGE.parent, text=True, capture_output=True
-        )
-        assert said.returncode == 0, said.stderr
-        assert not heavy(script) & set(said.stdout.split()), script
-        loaded = {m.partition(".")[2] for m in said.stdout.split() if m.startswith("memloc.")}
+        unwanted = heavy(script, is_light)
+        kind = "light" if "torch" in unwanted else "with models"
+        codes[kind][str(number)] = "\n".join(own)
+        jobs[str(number)] = (script, modules, unwanted)
+    for number, found in modules_loaded(codes).items():
+        script, modules, unwanted = jobs.pop(number)
+        assert not unwanted & set(found), script
+        loaded = {name.partition(".")[2] for name in found if name.startswith("memloc.")}
         files = {name for name in loaded if PACKAGE.joinpath(*name.split(".")).is_dir() is False}
         assert files <= {name for name, _ in reached(*modules, script=SCRIPTS / script)}, script
+    assert not jobs
 
 
 @pytest.mark.parametrize("name", sorted(rules()))
@@ -110,7 +157,7 @@ def test_no_script_decides_by_the_name_of_its_rule():
 
 def compiled(path):
     """The Python that Snakemake makes of a file of rules."""
-    command = [sys.executable, "-m", "snakemake", "--snakefile", path, "--print-compilation"]
+    command = [warm.python(), "-m", "snakemake", "--snakefile", path, "--print-compilation"]
     said = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     return ast.parse(said.stdout[: said.stdout.rfind("\nUsing ")] if "\nUsing " in said.stdout
                      else said.stdout)  # fmt: skip

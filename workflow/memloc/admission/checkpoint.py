@@ -18,7 +18,7 @@ from memloc.admission.recall import Recall
 from memloc.data.examples import Reading, other_reading
 from memloc.data.tokens import collate, load_tokenizer
 from memloc.errors import MemlocError
-from memloc.localise.weight_change.run import layer_changes
+from memloc.localise.weight_change.changes import layer_changes
 from memloc.models.adapter_files import class_count, is_adapter
 from memloc.models.layers import embedding_rows, find_layers, head_names, pooler_names
 from memloc.models.load import (

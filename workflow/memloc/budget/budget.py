@@ -11,11 +11,12 @@ from typing import Any
 from memloc.budget.devices import is_cpu
 from memloc.budget.knobs import knobs_line
 from memloc.budget.model import CostModel, Job
+from memloc.budget.parts import Fit, fit, groups_of
 from memloc.budget.rates import Factor
 from memloc.budget.schedule import Item, longest_chain, peak_bytes, schedules
 from memloc.budget.sizes import Sizes
 from memloc.budget.space import device_bytes
-from memloc.budget.speed import used_precision
+from memloc.budget.speed import BFLOAT16, used_precision
 from memloc.budget.stages import STAGES, on_device, stage_of
 from memloc.budget.words import in_bytes, number_of
 from memloc.budget.work import Facts
@@ -162,6 +163,8 @@ def _notes(jobs: Sequence[Job], model: CostModel) -> list[str]:
         if bases:
             notes.append(f"{title}: {_tally(bases)}")
     notes += [_memory(name, model.sizes) for name in sorted(names) if _adapted(name, model)]
+    if line := _side_by_side(jobs, model):
+        notes.append(line)
     if sizes:
         notes.append(f"model sizes: {_tally({n: s.basis for n, s in sizes.items()})}")
     if line := knobs_line(jobs, model):
@@ -190,6 +193,19 @@ def _memory(name: str, sizes: Sizes) -> str:
         f"{in_bytes(held['windows'])} where all {layers * (layers + 1) // 2} windows' adapters "
         "retrain side by side; activations come on top"
     )
+
+
+def _side_by_side(jobs: Sequence[Job], model: CostModel) -> str | None:
+    """In how many groups each model's windows retrain, where they don't all fit the device."""
+    found: dict[str, list[Fit]] = {}
+    for job in jobs:
+        parts = model.work(job).steps[0].parts if job.rule == "retrain" else None
+        if parts:
+            fits = found.setdefault(job.wildcards["model"], [])
+            rate = model.rate(job.threads)
+            fits.append(fit(parts, rate.room, rate.precision == BFLOAT16))
+    said = [text for name, fits in sorted(found.items()) if (text := groups_of(name, fits))]
+    return f"windows side by side: {'; '.join(said)}" if said else None
 
 
 def _tally(bases: Mapping[Any, str]) -> str:

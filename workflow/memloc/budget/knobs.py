@@ -41,7 +41,7 @@ def jobs_that_fit(jobs: Iterable[Job], model: CostModel, cores: int | None = Non
     """How many jobs of a plan one GPU holds at once: by its memory, with a core for each.
 
     What a job holds is the cost model's estimate, times the most that measured jobs of its stage
-    held of theirs. Retraining and probing make do with the share they find.
+    held of theirs. Probing makes do with the share it finds, retraining beyond its largest window.
     """
     if is_cpu(model.device):
         return 1
@@ -70,6 +70,8 @@ def _measured(model: CostModel) -> dict[str | None, float]:
     found: dict[str | None, float] = {}
     for job in model.finished:
         stage, peak = stage_of(job.rule), job.record.get("device_bytes")
+        if not stage or STAGES[stage].fills:
+            continue
         if peak and (expected := _held(job, model)):
             found[stage] = max(found.get(stage, 0.0), peak / expected)
     return found

@@ -9,21 +9,22 @@ from memloc.budget.adapters import base_bytes, trained_parameters
 from memloc.budget.work import (
     MIXTURES,
     SMALL,
-    TRAINED_BYTES,
     Facts,
+    activations,
     checkpoint,
+    state_bytes_of,
     trained_checkpoint,
     trained_stack,
+    window_cost,
     window_layers,
 )
+from memloc.groups import MOMENTS, SHARE_OF_FREE, trained_bytes
 from memloc.study.params import lora_of
 from memloc.windows import parse_windows
 
 HOST_MB = 3000  # of a process with torch and a device's libraries
 CONTEXT = 0.6e9  # bytes of a GPU that such a process takes for itself, before any tensor
-KEPT = 40  # numbers of the layer's width that a token leaves in each layer for the backward pass
-# Windows trained side by side: parameters that fit a GPU of 80 GB at 16 bytes each.
-LARGEST_GROUP = 4.2e9
+LARGEST_GROUP = 67e9  # bytes of what windows train side by side: what fits a GPU of 80 GB
 CHECKPOINTS = ("final", "memorised")
 
 
@@ -54,7 +55,7 @@ def example_bytes(facts: Facts, name: str) -> float:
 
 def half_state(facts: Facts) -> float:
     """Weights and moments of the epoch saved and the one before; there is no theta_M1."""
-    return 24 * trained_stack(facts)
+    return 2 * state_bytes_of(facts.settings["generalisation"]) * trained_stack(facts)
 
 
 def half_bytes(facts: Facts, name: str) -> float:
@@ -65,8 +66,9 @@ def half_bytes(facts: Facts, name: str) -> float:
 
 def training_state(facts: Facts) -> float:
     """Weights and moments of the epoch saved and the one before, theta_M1, epochs kept."""
-    kept = len(facts.settings["training"]["keep_epochs"])
-    return (28 + 4 * kept) * trained_stack(facts)
+    recipe = facts.settings["training"]
+    kept = 1 + len(recipe["keep_epochs"])
+    return (2 * state_bytes_of(recipe) + 4 * kept) * trained_stack(facts)
 
 
 def head_state(facts: Facts) -> float:
@@ -78,28 +80,45 @@ def training_memory(facts: Facts) -> float:
     """Host MB: weights, gradients and moments, as if all of it stayed on the host."""
     model = facts.model
     length = facts.task.padded(facts.settings["training"]["batch_size"])
-    state = base_bytes(model, facts.settings) + 12 * trained_stack(facts)
+    state = trained_state(facts)
     rows = facts.settings["training"]["batch_size"]
-    kept = 4 * KEPT * rows * length * model.width * model.layers
+    kept = activations(model, rows, length) * model.layers
     return HOST_MB + 1.3 * (state + kept) / 1e6
+
+
+def trained_state(facts: Facts) -> float:
+    """Bytes of a model in training: its weights, and gradients and moments of what is trained."""
+    state = state_bytes_of(facts.settings["training"]) * trained_stack(facts)
+    return base_bytes(facts.model, facts.settings) + state
 
 
 def window_parameters(facts: Facts) -> float:
     """Parameters that a job's windows own, as many as are trained at once."""
     windows = parse_windows(facts.wildcards.get("windows", "all"), facts.model.layers)
     opened = window_layers(windows, facts.model.layers)[1]
-    return min(LARGEST_GROUP, opened * trained_parameters(facts.model, facts.settings))
+    most = LARGEST_GROUP / trained_bytes(facts.settings["retraining"]["moments"])
+    return min(most, opened * trained_parameters(facts.model, facts.settings))
 
 
 def window_state(facts: Facts) -> float:
     """Weights and moments of a job's windows, of the epoch saved and the one before."""
-    return 2 * 12 * window_parameters(facts)
+    return 2 * state_bytes_of(facts.settings["retraining"]) * window_parameters(facts)
 
 
 def window_memory(facts: Facts) -> float:
     """Host MB: moments pass through it when they are saved. On a CPU, fewer windows at once."""
     base = base_bytes(facts.model, facts.settings) if lora_of(facts.settings) else 0
-    return HOST_MB + 1.2 * (8 * window_parameters(facts) + base) / 1e6
+    moments = MOMENTS[facts.settings["retraining"]["moments"]] * window_parameters(facts)
+    return HOST_MB + 1.2 * (moments + base) / 1e6
+
+
+def window_device(facts: Facts) -> float:
+    """Bytes of the device's memory that retraining can't do without: two models, and the window
+    of all layers, which are computed again in the backward pass."""
+    model = facts.model
+    windows = parse_windows(facts.wildcards.get("windows", "all"), model.layers)
+    largest = max(window_cost(facts).of(window, recomputed=True) for window in windows)
+    return CONTEXT + 2 * base_bytes(model, facts.settings) + largest / SHARE_OF_FREE
 
 
 def state_bytes(facts: Facts) -> float:
@@ -131,9 +150,9 @@ def whole_models(count: int) -> Callable[[Facts], float]:
 def training_device(facts: Facts) -> float:
     """Bytes of the device's memory that fine-tuning takes: with its longest batch."""
     settings, model = facts.settings["training"], facts.model
-    state = base_bytes(model, facts.settings) + 12 * trained_stack(facts)
-    tokens = settings["batch_size"] * facts.task.longest
-    return CONTEXT + 1.2 * (state + 4 * KEPT * tokens * model.width * model.layers)
+    state = trained_state(facts)
+    kept = activations(model, settings["batch_size"], facts.task.longest) * model.layers
+    return CONTEXT + 1.2 * (state + kept)
 
 
 def sweep_device(facts: Facts) -> float:
@@ -147,9 +166,10 @@ def sweep_device(facts: Facts) -> float:
 
 
 def device_bytes(facts: Facts) -> dict[str, float]:
-    """What retraining all windows side by side takes of a device's memory: the base, and 16 bytes
-    for each parameter that windows own. Activations come on top; windows that don't fit at once
-    train in groups."""
+    """What retraining all windows side by side takes of a device's memory: the base, and weight,
+    gradient and moments of each parameter that windows own. Activations come on top; windows that
+    don't fit at once train in groups."""
     opened = window_layers(parse_windows("all", facts.model.layers), facts.model.layers)[1]
     own = opened * trained_parameters(facts.model, facts.settings)
-    return {"base": base_bytes(facts.model, facts.settings), "windows": TRAINED_BYTES * own}
+    each = trained_bytes(facts.settings["retraining"]["moments"])
+    return {"base": base_bytes(facts.model, facts.settings), "windows": each * own}

@@ -7,11 +7,12 @@ launch side by side, each from a core of its own, and the GPU does the work of a
 does both itself, one after the other. Planning imports this: no torch, no pandas.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cache
 
 from memloc.budget.devices import UNNAMED_GPU, card, is_cpu, memory_of
+from memloc.budget.parts import Fit, Parts, fit
+from memloc.groups import SHARE_OF_FREE
 
 STEP, WINDOWS, FORWARD, PROBE = "step", "windows", "forward", "probe"
 FLOAT32, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
@@ -19,11 +20,11 @@ FLOAT32, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
 # STEP and WINDOWS: counted by benchmarks/launches.py, a training step of BERT and a retraining step
 # of all 78 windows side by side. FORWARD: 15 kernels a layer, and two casts for each of its six
 # linear layers. PROBE: three layers forward and back, with dropout, loss, clip and AdamW.
-LAUNCHES = {STEP: (625, 768), WINDOWS: (2249, 2549), FORWARD: (180, 325), PROBE: (75, 75)}
+LAUNCHES = {STEP: (625, 768), WINDOWS: (1614, 1912), FORWARD: (180, 325), PROBE: (75, 75)}
 COUNTED_LAYERS = 12
 # Further kernels of a layer where tokens are packed, for the ways into and out of attention, there
 # and back. Estimated from models/packing.py: benchmarks/launches.py counts padded steps alone.
-PACKING = {STEP: 10, WINDOWS: 25, FORWARD: 4, PROBE: 0}
+PACKING = {STEP: 10, WINDOWS: 20, FORWARD: 4, PROBE: 0}
 # Seconds that the host takes to launch one: torch's own dispatch, autograd and modules included. A
 # step of 647 kernels took 13 ms of one core; one under autocast has more and lighter ones.
 HOST_LAUNCH = {FLOAT32: 20e-6, TF32: 20e-6, BFLOAT16: 15e-6}
@@ -40,7 +41,11 @@ BANDWIDTH_SHARE = 0.8  # of the memory's, which long reads and writes reach
 # all but the gradient written by AdamW (16 + 12). Under autocast weights are read and written anew
 # in 2 bytes (6), and gradients come in 2 and are widened (4).
 MOVED = {FLOAT32: 44, TF32: 44, BFLOAT16: 54}
-GROUP_SHARE = 0.85  # of the memory that windows may fill, as localise.retrain.groups has it
+# Beside that, where moments are in bfloat16 (training/moments.py): both are widened (12 bytes),
+# draws are added and what is too fine is cut off (32), and both are narrowed (12). Of kernels there
+# are 12 for each parameter of a layer, some 16, or for each of the two sheets that windows have.
+SHORT_MOVED = 56
+SHORT_LAUNCHES = {STEP: 16 * 12, WINDOWS: 2 * 12}
 CPU_FLOPS = 45e9  # a second and a thread, of small models on two cores of a virtual machine
 CPU_BANDWIDTH = 10e9  # bytes a second and a thread
 SAVING = 0.5e9  # bytes of partial state a second: from the device, with checksum, onto the disk
@@ -50,8 +55,8 @@ SAVING = 0.5e9  # bytes of partial state a second: from the device, with checksu
 class Steps:
     """`count` steps alike, each of `layers` layers' kernels of a kind; `flops` of all together.
 
-    trained: parameters that the optimiser moves in each; held: bytes that must be on the device at
-    once, else the steps are done for one part after another; packed: without padding.
+    trained: parameters that the optimiser moves in each; parts: windows that needn't fit at once;
+    packed: without padding; short: with moments in bfloat16.
     """
 
     kind: str
@@ -59,8 +64,9 @@ class Steps:
     layers: float
     flops: float
     trained: float = 0.0
-    held: float = 0.0
+    parts: Parts | None = None
     packed: bool = False
+    short: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,15 +91,23 @@ class Rate:
         """How long a job takes for these steps."""
         if not steps.count:
             return 0.0
-        groups = max(1, math.ceil(steps.held / (GROUP_SHARE * self.memory / self.jobs)))
+        fitting = fit(steps.parts, self.room, self.precision == BFLOAT16) if steps.parts else Fit()
         launches = LAUNCHES[steps.kind][self.precision == BFLOAT16] * steps.layers / COUNTED_LAYERS
         launches += PACKING[steps.kind] * steps.layers * steps.packed
-        device = steps.flops / steps.count / self._flops(steps.kind)
-        device += steps.trained * MOVED[self.precision] / self.bandwidth
-        device = device / groups + launches * self.kernel
+        launches *= fitting.more
+        launches += SHORT_LAUNCHES.get(steps.kind, 0) * steps.layers * steps.short
+        device = fitting.more * steps.flops / steps.count / self._flops(steps.kind)
+        moved = MOVED[self.precision] + SHORT_MOVED * steps.short
+        device += steps.trained * moved / self.bandwidth
+        device = device / fitting.groups + launches * self.kernel
         host = launches * self.launch
         each = max(host, self.jobs * device) if self.overlapping else host + device
-        return steps.count * groups * each
+        return steps.count * fitting.groups * each
+
+    @property
+    def room(self) -> float:
+        """Bytes that a job may fill with windows."""
+        return SHARE_OF_FREE * self.memory / self.jobs
 
     def _flops(self, kind: str) -> float:
         """Operations a second: of a GPU that more and more jobs fill, or many windows."""
@@ -108,7 +122,7 @@ def default_rate(device: str, precision: str, threads: int = 1, jobs: int = 1) -
         flops = CPU_FLOPS * threads
         bandwidth = CPU_BANDWIDTH * threads
         return Rate(
-            (flops, flops), HOST_LAUNCH[FLOAT32], 0.0, bandwidth, math.inf, overlapping=False
+            (flops, flops), HOST_LAUNCH[FLOAT32], 0.0, bandwidth, float("inf"), overlapping=False
         )
     kind = used_precision(device, precision)
     found = card(device) or card(UNNAMED_GPU)

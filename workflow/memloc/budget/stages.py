@@ -23,6 +23,7 @@ from memloc.budget.space import (
     training_memory,
     training_state,
     whole_models,
+    window_device,
     window_memory,
     window_state,
 )
@@ -63,7 +64,8 @@ class Stage:
 
     work: of one job; bytes_of: bytes of an output by its file name; scratch: bytes held while
     it runs; megabytes: of host memory; device_bytes: of the device's memory, 0 where it makes do
-    with what there is; account: its entry in the paper's own account.
+    with what there is; fills: it takes at least these, and whatever else it finds; account: its
+    entry in the paper's own account.
     """
 
     work: Callable[[Facts], Work]
@@ -71,6 +73,7 @@ class Stage:
     scratch: Callable[[Facts], float] = lambda facts: 0.0
     megabytes: Callable[[Facts], float] = lambda facts: 1000.0
     device_bytes: Callable[[Facts], float] = lambda facts: 0.0
+    fills: bool = False
     on_device: bool = False
     account: str | None = None
 
@@ -131,6 +134,8 @@ STAGES: dict[str, Stage] = {
         example_bytes,
         scratch=window_state,
         megabytes=window_memory,
+        device_bytes=window_device,
+        fills=True,
         on_device=True,
         account=RETRAINING,
     ),

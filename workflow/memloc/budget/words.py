@@ -1,4 +1,4 @@
-"""Numbers of jobs, hours, bytes and tables in words, for a terminal."""
+"""Numbers of jobs, hours, bytes, shares and tables in words, for a terminal and for the page."""
 
 from collections.abc import Sequence
 
@@ -20,6 +20,14 @@ def align(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
 def number_of(number: int, noun: str) -> str:
     """ "1 job", "2,000 jobs"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share in per cent; only all of it is called 100 %, and only none of it 0 %."""
+    text = f"{100 * share:.{digits}f}"
+    if text == "100" and share < 1:
+        return "more than 99 %"
+    return "less than 1 %" if text == "0" and share > 0 else f"{text} %"
 
 
 def in_hours(hours: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memloc.budget.adapters import backward, trained_parameters
+from memloc.budget.parts import Parts
 from memloc.budget.sizes import ModelSize, Sizes, TaskSize
 from memloc.budget.speed import (
     COUNTED_LAYERS,
@@ -21,6 +22,7 @@ from memloc.budget.speed import (
     Rate,
     Steps,
 )
+from memloc.groups import MOMENTS, WindowCost
 from memloc.study.control import pair_of
 from memloc.study.params import lora_of
 from memloc.windows import Window, all_windows, parse_windows
@@ -30,7 +32,10 @@ SCRIPT = 1.5  # seconds to start a script that needs neither
 SMALL = 20e3  # bytes of a table
 RECIPES = ("training", "retraining", "generalisation", "probing")  # sections of the configuration
 PROBE_ROWS, PROBE_KINDS = 0.7, 3  # of probes: shares of the rows they train on, label kinds
-TRAINED_BYTES = 16  # of a parameter that is trained: float32 weight, gradient and two moments
+# Numbers that a token leaves in a layer for the backward pass, in multiples of the layer's width,
+# and of that times the tokens of its input: as localise.retrain's measure_cost measures a layer of
+# BERT (heads 64 wide, dropout on), for inputs of 32 to 448 tokens.
+KEPT, KEPT_OF_ATTENTION = 20, 3 / 64
 MIXTURES = 3  # centroid analysis: theta_M2, and with theta_O's bottom and top half
 
 
@@ -107,8 +112,9 @@ class Facts:
         found = self.sizes.settings(self.wildcards.get("model"))
         if not self.recipe:
             return found
-        own = {section: {**found[section], **self.recipe} for section in RECIPES}
-        control = {**found["control"], "training": self.recipe}
+        made = {"moments": "float32", **self.recipe}  # as it was before there was another type
+        own = {section: {**found[section], **made} for section in RECIPES}
+        control = {**found["control"], "training": made}
         return {**found, **own, "control": control}
 
     @property
@@ -144,16 +150,29 @@ def passes(facts: Facts, rows: float, batch: int, layers: float, mixed: bool = F
     return Steps(FORWARD, math.ceil(rows / batch), layers, flops, packed=packed)
 
 
-def training_steps(facts: Facts, rows: float, batch: int, passed: float, trained: float) -> Work:
+def training_steps(
+    facts: Facts, rows: float, recipe: Mapping[str, Any], passed: float, trained: float
+) -> Work:
     """Steps of an epoch on mixed batches; passed: layers, of which a whole step has three a layer.
 
     trained: parameters that the optimiser moves.
     """
-    found = passes(facts, rows, batch, passed, mixed=True)
+    found = passes(facts, rows, recipe["batch_size"], passed, mixed=True)
     kind, layers = (STEP, passed / 3) if trained else (FORWARD, facts.model.layers)
     if lora_of(facts.settings):  # its backward pass costs less, and launches as much
         layers = facts.model.layers
-    return Work((replace(found, kind=kind, layers=layers, trained=trained),))
+    short = bool(trained) and is_short(recipe)
+    return Work((replace(found, kind=kind, layers=layers, trained=trained, short=short),))
+
+
+def is_short(recipe: Mapping[str, Any]) -> bool:
+    """Whether a recipe has AdamW's moments in bfloat16."""
+    return bool(recipe["moments"] != "float32")
+
+
+def state_bytes_of(recipe: Mapping[str, Any]) -> int:
+    """Bytes of a trained parameter in a partial state: its weight and two moments."""
+    return 4 + MOMENTS[recipe["moments"]]
 
 
 def trained_stack(facts: Facts) -> float:
@@ -161,9 +180,10 @@ def trained_stack(facts: Facts) -> float:
     return facts.model.layers * trained_parameters(facts.model, facts.settings)
 
 
-def saving(facts: Facts, parameters: float, epochs: int) -> Saves:
+def saving(facts: Facts, parameters: float, recipe: Mapping[str, Any]) -> Saves:
     """Weights and two moments of what is trained, saved as the settings say."""
-    return Saves(12 * parameters, epochs, 60 * facts.settings["save_minutes"])
+    size = state_bytes_of(recipe) * parameters
+    return Saves(size, recipe["epochs"], 60 * facts.settings["save_minutes"])
 
 
 def prediction(facts: Facts, rows: float) -> Work:
@@ -200,9 +220,9 @@ def training(facts: Facts, backward: float | None = None) -> Work:
     recipe, task = facts.settings["training"], facts.task
     passed = (1 + backward) * facts.model.layers
     trained = trained_stack(facts) if backward else 0.0
-    epoch = training_steps(facts, task.train, recipe["batch_size"], passed, trained)
+    epoch = training_steps(facts, task.train, recipe, passed, trained)
     epoch += prediction(facts, task.train + task.validation)
-    saves = saving(facts, trained, recipe["epochs"])
+    saves = saving(facts, trained, recipe)
     return replace(epoch * recipe["epochs"], seconds=START, saves=saves)
 
 
@@ -218,10 +238,10 @@ def control_training(facts: Facts) -> Work:
     own = (facts, layers + backward, 2 * whole / layers if pair else 0.0)
     epoch = Work()
     for part, passed, trained in (own, (other, (1 + facts.backward) * layers, whole)):
-        epoch += training_steps(part, part.task.train, recipe["batch_size"], passed, trained)
+        epoch += training_steps(part, part.task.train, recipe, passed, trained)
     epoch += prediction(facts, facts.task.train + facts.task.validation)
     epoch += prediction(other, other.task.validation)
-    saves = saving(facts, whole, recipe["epochs"])
+    saves = saving(facts, whole, recipe)
     return replace(epoch * recipe["epochs"], seconds=2 * START, saves=saves)
 
 
@@ -234,9 +254,9 @@ def half_training(facts: Facts) -> Work:
     """Fine-tuning on half of the training rows, then one prediction of all of them."""
     recipe, task = facts.settings["generalisation"], facts.task
     passed, trained = (1 + facts.backward) * facts.model.layers, trained_stack(facts)
-    epoch = training_steps(facts, task.train / 2, recipe["batch_size"], passed, trained)
+    epoch = training_steps(facts, task.train / 2, recipe, passed, trained)
     found = epoch * recipe["epochs"] + prediction(facts, task.train)
-    return replace(found, seconds=START, saves=saving(facts, trained, recipe["epochs"]))
+    return replace(found, seconds=START, saves=saving(facts, trained, recipe))
 
 
 def losses(facts: Facts) -> Work:
@@ -289,13 +309,27 @@ def retraining(facts: Facts) -> Work:
     found = passes(facts, rows, recipe["batch_size"], layers, mixed=True)
     trained = opened * trained_parameters(model, facts.settings)
     # windows share their launches, and what doesn't fit at once comes in groups
-    epoch = replace(
-        found, kind=WINDOWS, layers=model.layers, trained=trained, held=TRAINED_BYTES * trained
-    )
+    parts = Parts(tuple(windows), window_cost(facts), layers)
+    epoch = replace(found, kind=WINDOWS, layers=model.layers, trained=trained, parts=parts)
+    epoch = replace(epoch, short=is_short(recipe))
     (end,) = prediction(facts, 2 * task.noisy + task.validation).steps
     end = replace(end, flops=end.flops * (prefix + opened + closed) / model.layers)
-    saves = saving(facts, trained, recipe["epochs"])
+    saves = saving(facts, trained, recipe)
     return replace(Work((epoch,)) * recipe["epochs"] + Work((end,), 2 * START), saves=saves)
+
+
+def window_cost(facts: Facts) -> WindowCost:
+    """What windows take of the device's memory, with the longest batch there will be."""
+    recipe, task, model = facts.settings["retraining"], facts.task, facts.model
+    rows, length = recipe["batch_size"], task.padded(task.train)
+    kept, states = activations(model, rows, length), 4 * rows * length * model.width
+    layer = trained_parameters(model, facts.settings)
+    return WindowCost(model.layers, layer, 0, kept, states, recipe["moments"])
+
+
+def activations(model: ModelSize, rows: float, length: float) -> float:
+    """Bytes that a layer keeps of a batch for the backward pass, in float32."""
+    return 4 * rows * length * model.width * (KEPT + KEPT_OF_ATTENTION * length)
 
 
 def gradients(facts: Facts) -> Work:

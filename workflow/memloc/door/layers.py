@@ -17,7 +17,7 @@ from memloc.localise.gradients.variants import DEFAULT, VARIANTS
 from memloc.localise.probes.classifiers import ProbeRecipe
 from memloc.localise.probes.probing import probe_targets
 from memloc.localise.probes.run import probe_layers
-from memloc.localise.weight_change.run import weight_changes
+from memloc.localise.weight_change.changes import weight_changes
 from memloc.localise.weight_change.weights import ORIGINAL, PRETRAINED
 from memloc.models.load import check_compatible
 from memloc.models.pooled_states import DTYPES

@@ -10,6 +10,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from memloc.errors import MemlocError, listed
+from memloc.machine.device import DETERMINISTIC
 from memloc.models.adapter_files import refuse_odd
 from memloc.models.adapters import NAME, is_adapted
 from memloc.models.layers import misfits
@@ -151,6 +152,7 @@ def _calm(device: torch.device) -> Iterator[None]:
     """Within it torch computes as in a job of its own, whatever the notebook has set."""
     deterministic = torch.are_deterministic_algorithms_enabled()
     lenient = torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = DETERMINISTIC.fill_uninitialized_memory
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(_indices(device)))
         stack.enter_context(torch.inference_mode(False))
@@ -161,10 +163,12 @@ def _calm(device: torch.device) -> Iterator[None]:
             stack.enter_context(torch.device("cpu"))
         # Other kinds of devices lack some deterministic kernels.
         torch.use_deterministic_algorithms(True, warn_only=device.type not in ("cpu", "cuda"))
+        DETERMINISTIC.fill_uninitialized_memory = False
         try:
             yield
         finally:
             torch.use_deterministic_algorithms(deterministic, warn_only=lenient)
+            DETERMINISTIC.fill_uninitialized_memory = filled
 
 
 def _indices(device: torch.device) -> list[int]:

@@ -92,7 +92,7 @@ def train_half(
     model = load_pretrained(pretrained, reading.class_names, seed, lora)
     check_lengths(corpus, model, reading.max_length)
     unfreeze_layers(model)
-    _require_room(model, half.scratch)
+    _require_room(model, recipe, half.scratch)
     identity = identity_of(data, pretrained, labels, reading, code) | {"half": sha256(half.split)}
     identity |= {"lora": asdict(lora)} if lora else {}
     on_device(model, record.device)
@@ -163,7 +163,8 @@ def write_predictions(
     )
 
 
-def _require_room(model: torch.nn.Module, scratch: Path) -> None:
+def _require_room(model: torch.nn.Module, recipe: Recipe, scratch: Path) -> None:
     """Raise MemlocError unless the disk has room for the weights and moments of two states."""
-    needed = 24 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    needed = 2 * recipe.saved_bytes * trained
     require_space(scratch.parent, needed, "the partial state of this half")

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 
@@ -10,10 +11,15 @@ from memloc.errors import MemlocError
 # cuBLAS reads this when its first handle is made; without it GEMMs may differ from run to run.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
+DETERMINISTIC: Any = torch.utils.deterministic  # its property is unknown to type checkers
+
 
 def pick_device() -> torch.device:
     """The first visible GPU, else the CPU. Turns on deterministic kernels for either."""
     torch.use_deterministic_algorithms(True)
+    # Torch would also fill every new tensor, by a kernel each, before it is written: a help to find
+    # kernels that read what nobody has written, which those used here don't.
+    DETERMINISTIC.fill_uninitialized_memory = False
     return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 
 

@@ -8,7 +8,7 @@ from the model's forward pass, so encoders and decoders of transformers work unm
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,13 +26,16 @@ class Entry:
 
     inputs: the batch as the model takes it; hidden (rows, tokens, width): what layer 1 receives;
     calls[l]: the other arguments (args, kwargs) that layer l + 1 receives, for `rows` rows.
-    places: where the real tokens are, if `hidden` is packed: (1, real tokens, width).
+    places: where the real tokens are, if `hidden` is packed: (1, real tokens, width). most: of how
+    many variants a layer will get states at once, as far as that is known.
     """
 
     inputs: dict[str, torch.Tensor]
     hidden: torch.Tensor
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
     places: Places | None = None
+    most: int = 1
+    _grown: dict[int, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def rows(self) -> int:
@@ -43,6 +46,13 @@ class Entry:
     def stride(self) -> int:
         """What one variant takes of axis 0 of stacked states: its rows, or 1 if it is packed."""
         return self.hidden.shape[0]
+
+    def grown(self, argument: torch.Tensor, copies: int) -> torch.Tensor:
+        """One of a layer's other arguments for `copies` variants; layers that share it share it."""
+        known, rows = self._grown.get(id(argument)), copies * len(argument)
+        if known is None or len(known) < rows:
+            known = self._grown[id(argument)] = _tile(argument, max(copies, self.most))
+        return known[:rows]
 
     def attending(self, copies: int) -> AbstractContextManager[object]:
         """Within it, layers may be given states of `copies` variants, packed or not."""
@@ -63,8 +73,11 @@ class LayerStack:
         self.layers = find_layers(model)
         self._returned, self._grows = self._observe()
 
-    def enter(self, inputs: dict[str, torch.Tensor]) -> Entry:
-        """Embed a batch and note what every layer receives besides the hidden state."""
+    def enter(self, inputs: dict[str, torch.Tensor], most: int = 1) -> Entry:
+        """Embed a batch and note what every layer receives besides the hidden state.
+
+        most: see Entry.
+        """
         first: list[torch.Tensor] = []
         calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
@@ -77,7 +90,7 @@ class LayerStack:
         with self._replaced(record):
             self.model(**inputs)
         places = Places.of(inputs) if self.packed else None
-        return Entry(inputs, places.gather(first[0]) if places else first[0], calls, places)
+        return Entry(inputs, places.gather(first[0]) if places else first[0], calls, places, most)
 
     def call(
         self, number: int, layer: nn.Module, hidden: torch.Tensor, entry: Entry
@@ -96,7 +109,7 @@ class LayerStack:
             return entry.calls[number]
         leaves, spec = tree_flatten(entry.calls[number])
         grown = [
-            _tile(leaf, copies) if grows and isinstance(leaf, torch.Tensor) else leaf
+            entry.grown(leaf, copies) if grows and isinstance(leaf, torch.Tensor) else leaf
             for leaf, grows in zip(leaves, self._grows[number], strict=True)
         ]
         return tree_unflatten(grown, spec)

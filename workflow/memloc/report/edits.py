@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from memloc.budget.words import number_of, percent
 from memloc.report.parts import Content, Part
 from memloc.report.pictures import pictures
 from memloc.report.tables import table
@@ -43,14 +44,16 @@ def said(best: pd.DataFrame) -> str:
     undone = best.assign(undone=best["noise_undone"].fillna(0)).groupby("technique")["undone"]
     none = (best["window"] == "none").groupby(best["technique"]).sum()
     each = [
-        f"{TECHNIQUES[name].label.lower()} {undone.mean()[name]:.0%} (n = {undone.size()[name]}"
-        + (f", of which {none[name]} have no such edit" if none[name] else "")
+        f"{TECHNIQUES[name].label.lower()} {percent(undone.mean()[name])} "
+        f"(n = {number_of(undone.size()[name], 'case')}"
+        + (f", {none[name]} of them without such an edit" if none[name] else "")
         + ")"
         for name in names
     ]
+    mean = ", on average over cases (task × model)" if undone.size().max() > 1 else ""
     return (
-        f"Of the noise, the best edit for at most {_points()} of validation accuracy undoes, on "
-        f"average over tasks and models: {'; '.join(each)}. An edit is a window whose layers are "
+        f"Of the noise, the best edit for at most {_points()} of validation accuracy undoes{mean}: "
+        f"{'; '.join(each)}. An edit is a window whose layers are "
         "modified in θ_M2; where every window costs more, nothing is undone."
     )
 

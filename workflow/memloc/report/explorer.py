@@ -14,20 +14,26 @@ from typing import Any
 
 import matplotlib
 import pandas as pd
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
-from memloc.budget.words import number_of
-from memloc.control.scores import JUDGED_BY, WEIGHTS
+from memloc.budget.words import percent
 from memloc.report.parts import Content
-from memloc.report.pointing import over_models
+from memloc.report.pointing import trust
 from memloc.report.reverted import reverted
 from memloc.report.smallest import ACTS
-from memloc.study.control import NEIGHBOURS
 from memloc.study.techniques import TECHNIQUES
+from memloc.summary.windows import LITTLE, MOST
 from memloc.windows import window_name
 
 STEPS = 40  # of the colour scale from 0 to 1
+EVEN = 0.179  # luminance on which black and white have the same contrast
 WIDTH, TALLEST = 372.0, 290.0  # of the map of windows, without its axis, in its own units
+NOTHING = "nothing found"
+FRAME = f"undoes {percent(MOST)} of those memorised at a clean error of at most {percent(LITTLE)}."
+FRAMED = {
+    "yes": f"The framed one is the smallest window that {FRAME}",
+    "no": f"No window {FRAME}",
+}
 Json = dict[str, Any]
 
 
@@ -39,6 +45,8 @@ def explorer(content: Content) -> Json:
     windows = content.read("windows") if content.has("windows") else weights.iloc[:0]
     data: Json = {
         "ramp": ramp(),
+        "white": white_from(ramp()),
+        "framed": FRAMED,
         "act": {name: ACTS.get(name, "changing") for name in TECHNIQUES},
         "labels": {
             "task": {n: content.task_label(n) for n in dict.fromkeys(weights["task"])},
@@ -53,6 +61,7 @@ def explorer(content: Content) -> Json:
     lead = next(iter(data["labels"]["technique"]), "")
     first = next(key for key in data["windows"] or data["weights"] if key.endswith(lead))
     task, model = first.split("|")[:2]
+    best = data["windows"].get(first, {}).get("best")
     return {
         "data": in_json(data),
         "labels": data["labels"],
@@ -63,6 +72,7 @@ def explorer(content: Content) -> Json:
         else [],
         "rows": _rows(content, data, f"{task}|{model}"),
         "layers": data["layers"][model],
+        "framed": FRAMED["yes" if best else "no"],
         "source": os.path.relpath(content.tables["windows"], content.folder)
         if data["windows"]
         else "",
@@ -79,6 +89,17 @@ def ramp() -> list[str]:
     """Colours from 0 to 1; each is darker than the one before, so that they tell apart in grey."""
     colours = matplotlib.colormaps["YlGnBu"]
     return [to_hex(colours(step / STEPS)) for step in range(STEPS + 1)]
+
+
+def white_from(colours: list[str]) -> int:
+    """The first of ever darker colours on which white can be read better than black."""
+    return next(i for i, colour in enumerate(colours) if luminance(colour) < EVEN)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour, 0 to 1, as WCAG 2 defines it."""
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def _label(name: str) -> str:
@@ -132,36 +153,21 @@ def _weights(content: Content, frame: pd.DataFrame) -> Iterator[tuple[str, Json]
             top = own.max()
             scaled = [_round(w / top) if top > 0 else 0 for w in own]
             place, words = said.get((task, model, technique), (None, ""))
-            found[technique] = {"w": scaled, "at": place, "said": words}
+            shown = [] if words == NOTHING else scaled  # what was found nowhere has no place
+            found[technique] = {"w": shown, "at": place, "said": words}
         yield f"{task}|{model}", found
 
 
 def _centre(row: Json) -> tuple[float | None, str]:
     """M-CoG of a row of mcog.tsv: its place and in words."""
     if row["found"] == "no":
-        return None, "nothing found"
+        return None, NOTHING
     if math.isnan(row["mcog"]):
         return None, "undefined"
     text = f"{row['mcog']:.1f}"
     if not math.isnan(row["ci_low"]):
         text += f" [{row['ci_low']:.1f}, {row['ci_high']:.1f}]"
     return _round(row["mcog"]), text
-
-
-def trust(content: Content) -> dict[str, str]:
-    """By technique: how often it finds layers that are known, with how many tasks; in words."""
-    if not content.has("control_techniques"):
-        return {}
-    scores = over_models(content.read("control_techniques"))
-    judged = scores[(scores["k"] == JUDGED_BY) & (scores["scores"] == WEIGHTS)]
-    near = judged[judged["design"] == NEIGHBOURS]
-    return {
-        row.technique: "undefined"
-        if math.isnan(row.accuracy)
-        else f"right in {100 * row.accuracy:.0f} % (chance {100 * row.chance:.0f} %, "
-        f"n = {number_of(row.n, 'task')})"
-        for row in (near if len(near) else judged).itertuples()
-    }
 
 
 def _rows(content: Content, data: Json, pair: str) -> list[Json]:
@@ -187,7 +193,12 @@ def _fill(data: Json, value: float | None) -> str:
     """The colour of a share; none for what is undefined."""
     if value is None:
         return "none"
-    return data["ramp"][round(STEPS * min(1.0, max(0.0, value)))]
+    return data["ramp"][_step(value)]
+
+
+def _step(value: float) -> int:
+    """Where a share is on the colour scale."""
+    return round(STEPS * min(1.0, max(0.0, value)))
 
 
 def _map(n_layers: int, data: Json, first: str) -> Json:
@@ -207,7 +218,7 @@ def _map(n_layers: int, data: Json, first: str) -> Json:
                     "x": round((start - 1 + (length - 1) / 2) * wide, 1),
                     "y": round((n_layers - length) * high, 1),
                     "fill": _fill(data, value),
-                    "dark": value is not None and value > 0.55,
+                    "dark": value is not None and _step(value) >= data["white"],
                     "text": "" if value is None else f"{100 * value:.0f}",
                     "best": best == name,
                 }
@@ -216,5 +227,5 @@ def _map(n_layers: int, data: Json, first: str) -> Json:
     return {
         "layers": n_layers, "cells": cells, "wide": round(wide, 1), "high": round(high, 1),
         "width": WIDTH, "height": round(n_layers * high, 1), "shown": shown is not None,
-        "numbers": wide >= 22,
+        "legend": [] if wide >= 22 else [_fill(data, share / 4) for share in range(5)],
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from memloc.budget.words import number_of
+from memloc.budget.words import number_of, percent
 from memloc.generalise.detection import CLEANLAB, LOSS, MEMORISATION
 from memloc.report.parts import Content, Part
 from memloc.report.pictures import pictures
@@ -52,7 +52,8 @@ def chosen(content: Content) -> str:
     names = " and ".join(map(content.model_label, noise.finders(content.settings)))
     whose = f"of {names}" if " and " not in names else f"averaged over {names}"
     if kind == "share":
-        return f"whose counterfactual memorisation {whose} is highest ({value:.1%} of each task)"
+        most = f"{percent(value, 1)} of each task"
+        return f"whose counterfactual memorisation {whose} is highest ({most})"
     return f"whose counterfactual memorisation {whose} is {value:g} or more"
 
 

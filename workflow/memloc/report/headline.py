@@ -16,11 +16,11 @@ from typing import Any
 
 import pandas as pd
 
-from memloc.budget.words import number_of
+from memloc.budget.words import number_of, percent
 from memloc.localise.centre import LOWER, UPPER
 from memloc.report.limits import caveats, foremost
 from memloc.report.parts import Content
-from memloc.report.smallest import ALL, labels_of, percent, sentences
+from memloc.report.smallest import ALL, labels_of, sentences
 from memloc.study.published import ONE_LAYER_ERROR
 from memloc.study.techniques import TECHNIQUES, papers
 from memloc.summary.centres import MIXED, judged, leanings
@@ -135,6 +135,7 @@ def _range(content: Content, frame: pd.DataFrame) -> str:
         counts = (part["technique"].nunique(), _kind(part)), (part["model"].nunique(), "model")
         over = [number_of(n, word) for n, word in counts if n > 1]
         mean = f", averaged over {' and '.join(over)}" if over else ""
+        mean += f" ({_seeds(part['n_seeds'])})"
         span = f"{MCOG} {means[low]:.1f}"
         if low != high and f"{means[low]:.1f}" == f"{means[high]:.1f}":
             span += f" on {'both' if len(means) == 2 else f'all {len(means)}'} tasks,"
@@ -150,6 +151,12 @@ def _range(content: Content, frame: pd.DataFrame) -> str:
         middle = f"whose middle is {(layers + 1) / 2:g}"
         parts.append(f"{span} of layers 1 to {layers}{reach}, {middle}{mean}")
     return "; ".join(parts)
+
+
+def _seeds(counts: pd.Series) -> str:
+    """On how many seeds M-CoGs rest: "2 seeds", "1 to 3 seeds"."""
+    least, most = int(counts.min()), int(counts.max())
+    return number_of(most, "seed") if least == most else f"{least} to {most} seeds"
 
 
 def _kind(part: pd.DataFrame) -> str:

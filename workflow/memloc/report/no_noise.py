@@ -1,6 +1,6 @@
 """The part of the page on swapping without noise: how much of the error is mixing two networks."""
 
-from memloc.budget.words import number_of
+from memloc.budget.words import number_of, percent
 from memloc.report.parts import Content, Part
 from memloc.report.tables import table
 from memloc.summary.no_noise import ONE
@@ -14,9 +14,8 @@ INTRO = (
     "an upper bound."
 )
 SAID = (
-    " On average over {n} (task × model), swapping one layer reverts {noisy:.1%} of the "
-    "noisy examples; the clean error of these windows is {clean:.1%}, and the mixing error of one "
-    "layer {mixing:.1%}."
+    " {over} (task × model), swapping one layer reverts {noisy} of the noisy examples; the clean "
+    "error of these windows is {clean}, and the mixing error of one layer {mixing}."
 )
 
 
@@ -28,7 +27,7 @@ def no_noise_part(content: Content) -> Part:
     frame = content.read("no_noise")
     one = frame[frame["windows"] == ONE]
     mean = one[["noisy_error", "clean_error", "mixing_error"]].mean()
-    said = SAID.format(
-        n=number_of(len(one), "case"), noisy=mean.iloc[0], clean=mean.iloc[1], mixing=mean.iloc[2]
-    )
+    over = f"{'On average over' if len(one) > 1 else 'In'} {number_of(len(one), 'case')}"
+    noisy, clean, mixing = (percent(share, 1) for share in mean)
+    said = SAID.format(over=over, noisy=noisy, clean=clean, mixing=mixing)
     return Part(TITLE, INTRO + said, tables=[made])

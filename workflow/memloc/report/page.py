@@ -79,7 +79,10 @@ def built(content: Content, entry: SectionEntry) -> dict[str, Any]:
     if entry.needs and not any(map(content.has, entry.needs)):
         missing = [absent(content, name, name.replace("_", " ").capitalize())
                    for name in entry.needs]  # fmt: skip
-        section = Section([Part(tables=missing)])
+        once: dict[str, Absent] = {}
+        for line in missing:
+            once.setdefault(line.command or line.target, line)
+        section = Section([Part(tables=list(once.values()))])
     else:
         section = entry.build(content)
     section = replace(section, parts=[*section.parts, *unplaced(content, entry.id, section)])

@@ -4,9 +4,12 @@ Techniques are judged by accuracy@1; what may be claimed stands in the summary's
 control_techniques. The paper's accuracy@2 stands beside.
 """
 
+import math
+from typing import Any
+
 import pandas as pd
 
-from memloc.budget.words import number_of
+from memloc.budget.words import number_of, percent
 from memloc.control.scores import JUDGED_BY, ONE_LAYER, WEIGHTS
 from memloc.report.parts import Absent, Content, Table
 from memloc.report.tables import table
@@ -53,6 +56,29 @@ def over_models(frame: pd.DataFrame) -> pd.DataFrame:
     models = ALL if (frame["model"] == ALL).any() else frame["model"].iloc[0]
     frame = frame[frame["model"] == models]
     return frame[frame["role"] == TEST] if (frame["role"] == TEST).any() else frame
+
+
+def trust(content: Content) -> dict[str, str]:
+    """By technique: how often it finds layers that are known, with how many tasks; in words."""
+    if not content.has("control_techniques"):
+        return {}
+    scores = over_models(content.read("control_techniques"))
+    judged = scores[(scores["k"] == JUDGED_BY) & (scores["scores"] == WEIGHTS)]
+    near = judged[judged["design"] == NEIGHBOURS]
+    rows = (near if len(near) else judged).to_dict("records")
+    return {row["technique"]: _right(row) for row in rows}
+
+
+def _right(row: dict[str, Any]) -> str:
+    """How often a technique is right (a row of control_techniques.tsv), in words."""
+    if math.isnan(row["accuracy"]):
+        return "undefined"
+    models = number_of(int(row["n_control"]), "control model")
+    tasks = number_of(int(row["n"]), "task")
+    chance = f"chance {percent(row['chance'])}"
+    if row["n_control"] == 1:
+        return f"{'right' if row['accuracy'] > 0.5 else 'not right'} in {models} ({chance})"
+    return f"right in {percent(row['accuracy'])} ({chance}; n = {models} of {tasks})"
 
 
 def reading(scores: pd.DataFrame) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from memloc.budget.words import number_of
+from memloc.budget.words import number_of, percent
 from memloc.figures.style import GROUPS, group_of
 from memloc.report.found_noise import finds_noise
 from memloc.report.parts import Content
@@ -22,12 +22,6 @@ ACTS = {
 SINGLY = 4  # up to so many tasks and models have a sentence each
 ALL = 0.995  # a share of memorised labels that is written as 100 %
 NO_LOSS = 0.0005  # a clean error that is written as 0.0 %
-
-
-def percent(share: float, digits: int = 0) -> str:
-    """A share in per cent; only what is all of it is called 100 %."""
-    text = f"{100 * share:.{digits}f}"
-    return "more than 99 %" if text == "100" and share < 1 else f"{text} %"
 
 
 def layers(row: pd.Series, n_layers: int) -> str:
@@ -113,10 +107,12 @@ def _none(content: Content, pair: pd.DataFrame, act: str, n_layers: int) -> str:
 
 
 def _by_group(content: Content, pairs: list[pd.DataFrame], technique: str) -> Iterator[str]:
-    """A sentence per group of tasks."""
+    """A sentence per group of tasks; of a group of one case it is that case's own."""
     for group, (title, _) in GROUPS.items():
         mine = [p for p in pairs if _group(content, p) == group]
-        if mine:
+        if len(mine) == 1:
+            yield f"{title}: {_single(content, mine[0], technique)}"
+        elif mine:
             yield _range(content, mine, title, ACTS.get(technique, "changing"))
 
 

@@ -24,6 +24,13 @@ def without(section: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in section.items() if key not in names}
 
 
+def recipe_without(section: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """A recipe but for some keys. Moments in float32 are left out too: they go without saying, so
+    that results of versions that had no others stay."""
+    quiet = ("moments",) if section["moments"] == "float32" else ()
+    return without(section, *names, *quiet)
+
+
 def lora_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """How a model's adapters are built, by its settings; None where whole layers are trained."""
     chosen = settings["training"].get("lora")
@@ -129,7 +136,7 @@ class Params:
 
     def training_recipe(self, model: str) -> dict[str, Any]:
         """How one model is fine-tuned; which epochs are kept changes nothing in that."""
-        return without(self.study.model_settings(model)["training"], "keep_epochs", "lora")
+        return recipe_without(self.study.model_settings(model)["training"], "keep_epochs", "lora")
 
     def lora(self, model: str) -> dict[str, Any]:
         """How one model's adapters are built, as `lora`; nothing where whole layers are trained."""
@@ -166,7 +173,7 @@ class Params:
     def half_recipe(self, w: Wildcards) -> dict[str, Any]:
         """How a model is trained on a half, and its adapters are built."""
         chosen = self.study.model_settings(w["model"])["generalisation"]
-        recipe = without(chosen, "halves", "splits", "stratify", "labels")
+        recipe = recipe_without(chosen, "halves", "splits", "stratify", "labels")
         return recipe | self.lora(w["model"])
 
     # --- checkpoints that were given ---------------------------------------------------------
@@ -219,7 +226,7 @@ class Params:
 
     def retraining_recipe(self, w: Wildcards) -> dict[str, Any]:
         """How windows of one model are retrained."""
-        return without(self.study.model_settings(w["model"])["retraining"], "batch")
+        return recipe_without(self.study.model_settings(w["model"])["retraining"], "batch")
 
     def subject_seed(self, w: Wildcards) -> int:
         """The model seed of a subject; control models have their model's first one."""

@@ -181,9 +181,10 @@ def require_room(run: FineTuning, places: RunFiles) -> None:
     moments of both.
     """
     whole = _bytes(run.model)
-    trained = 4 * sum(p.numel() for p in run.saved.values())
+    numbers = sum(p.numel() for p in run.saved.values())
     checkpoints = (2 if places.memorised else 1) + len(places.epochs)
-    needed = checkpoints * whole + (7 + len(places.epochs)) * trained
+    state = run.recipe.saved_bytes * numbers
+    needed = checkpoints * whole + 2 * state + (1 + len(places.epochs)) * 4 * numbers
     require_space(places.scratch.parent, needed, "the checkpoints of this run")
 
 

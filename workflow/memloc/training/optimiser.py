@@ -1,18 +1,24 @@
 """AdamW with its schedule: how parameters move, and the state that a killed run resumes from."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
+from memloc.groups import MOMENTS
+from memloc.training.moments import ShortAdamW
+
 
 @dataclass(frozen=True)
 class Optimisation:
-    """AdamW over so many epochs, with warm-up, linear decay and clipping by norm."""
+    """AdamW over so many epochs, with warm-up, linear decay and clipping by norm.
+
+    moments: the type that AdamW's two moments of each parameter are kept in.
+    """
 
     epochs: int
     learning_rate: float
@@ -20,15 +26,35 @@ class Optimisation:
     warmup: float
     weight_decay: float
     clip_norm: float
+    moments: str = field(default="float32", kw_only=True)
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes of a trained parameter in a partial state: its weight and its moments."""
+        return 4 + MOMENTS[self.moments]
 
 
 class Optimiser:
-    """AdamW over some parameters, on batches of `n_examples` examples; `steps` make an epoch."""
+    """AdamW over some parameters, on batches of `n_examples` examples; `steps` make an epoch.
 
-    def __init__(self, parameters: Iterable[Tensor], recipe: Optimisation, n_examples: int):
-        self.adamw = torch.optim.AdamW(
-            parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
-        )
+    seed and stacked are for moments that are rounded at random (see ShortAdamW).
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Tensor],
+        recipe: Optimisation,
+        n_examples: int,
+        seed: int,
+        stacked: bool = False,
+    ):
+        how: dict[str, Any] = {"lr": recipe.learning_rate, "fused": True}
+        how["weight_decay"] = recipe.weight_decay
+        self.adamw: torch.optim.AdamW
+        if recipe.moments == "float32":
+            self.adamw = torch.optim.AdamW(parameters.values(), **how)
+        else:
+            self.adamw = ShortAdamW(parameters, seed, self._done, stacked, **how)
         self.steps = math.ceil(n_examples / recipe.batch_size)
         total = self.steps * recipe.epochs
         self.schedule = linear_schedule(self.adamw, int(recipe.warmup * total), total)
@@ -41,6 +67,9 @@ class Optimiser:
         """Move the parameters along their gradients, and the learning rate along its schedule."""
         self.adamw.step()
         self.schedule.step()
+
+    def _done(self) -> int:
+        return self.schedule.last_epoch  # of steps
 
     # --- partial state -----------------------------------------------------------------
 
@@ -56,14 +85,13 @@ class Optimiser:
     def resume(self, moments: Mapping[str, Tensor], schedule: dict[str, Any]) -> None:
         """Go on from what `moments` and `schedule_state` once gave."""
         self.schedule.load_state_dict(schedule)
-        content = self.adamw.state_dict()
-        content["state"] = {}
-        for name, value in moments.items():
+        (group,) = self.adamw.param_groups
+        (group["lr"],) = self.schedule.get_last_lr()
+        self.adamw.state.clear()
+        for name, value in moments.items():  # as they are: load_state_dict would widen short ones
             number, _, key = name.partition(".")
-            content["state"].setdefault(int(number), {})[key] = value
-        for group, rate in zip(content["param_groups"], self.schedule.get_last_lr(), strict=True):
-            group["lr"] = rate
-        self.adamw.load_state_dict(content)
+            parameter = group["params"][int(number)]
+            self.adamw.state[parameter][key] = value.to(parameter.device)
 
 
 def linear_schedule(adamw: torch.optim.Optimizer, warmup: int, total: int) -> LambdaLR:

@@ -53,7 +53,7 @@ class Stream:
         self.recipe, self.precision, self.seed = recipe, precision, seed
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.rounded = Rounded(model, precision)
-        self.optimiser = Optimiser(self.trained.values(), recipe, len(corpus.train))
+        self.optimiser = Optimiser(self.trained, recipe, len(corpus.train), seed)
 
     def order(self, epoch: int) -> tuple[torch.Tensor, ...]:
         """The rows of each of an epoch's batches, in an order of the epoch's own."""

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from adapted import TINY
+from memloc.localise.retrain import variants
 from memloc.localise.retrain.folding import Frozen
 from memloc.localise.retrain.variants import WindowVariants
 from memloc.windows import all_windows
@@ -22,6 +23,16 @@ def test_side_by_side_equals_one_plain_window_at_a_time(family):
         close(losses[:, column], plain_losses)
         close(logits, plain_logits)
     assert run.shared.way == "folded"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_prefix_may_go_along_as_it_does_on_a_gpu(family, monkeypatch):
+    windows = [(1, 1), (2, 2), (3, 4), (4, 4)]
+    alone, losses = group(family, windows)
+    monkeypatch.setattr(variants, "travels_alone", lambda prefix: False)
+    along, same = group(family, windows)
+    close(same, losses)
+    close(logits_of(along), logits_of(alone))
 
 
 @pytest.mark.parametrize("family", ["bert", "opt", "mpnet", "adapted llama"])
@@ -50,7 +61,7 @@ def test_rounding_all_weights_of_a_layer_together_changes_no_bit(family, head, m
     """In bfloat16, against a step in which each use of a weight rounds it anew."""
     windows, recipe = [(1, 1), (2, 3), (3, 3)], changed(epochs=1, train_head=head)
     together = group(family, windows, recipe, precision="bfloat16")
-    monkeypatch.setattr(WindowVariants, "_short", None)
+    monkeypatch.setattr(WindowVariants, "short", None)
     monkeypatch.setattr(Frozen, "__call__", lambda frozen, weight: weight)
     apart = group(family, windows, recipe, precision="bfloat16")
     assert torch.equal(together[1], apart[1])

@@ -45,10 +45,11 @@ def test_tables_equal_the_obvious_count(tmp_path):
     assert whole == 0 or result.table.noisy_error_normalised[N_LAYERS - 1] == 1.0
 
 
-def test_groups_do_not_change_tables(tmp_path, monkeypatch):
-    windows = all_windows(N_LAYERS)
-    whole = retraining(tmp_path / "a").run(windows)
-    cut = retraining(tmp_path / "b")
+@pytest.mark.parametrize("moments", ["float32", "bfloat16"])
+def test_groups_do_not_change_tables(tmp_path, monkeypatch, moments):
+    windows, recipe = all_windows(N_LAYERS), changed(moments=moments)
+    whole = retraining(tmp_path / "a", recipe=recipe).run(windows)
+    cut = retraining(tmp_path / "b", recipe=recipe)
     monkeypatch.setattr(cut, "_budget", lambda: 3 * cut._cost().of((1, 2)))
     parts = cut.run(windows)
     assert len(whole.facts["groups"]) == 1 < len(parts.facts["groups"])
@@ -60,9 +61,17 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt_neox", "adapted llama"])
-def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, monkeypatch):
-    recipe, windows = changed(epochs=3), all_windows(N_LAYERS)
+@pytest.mark.parametrize(
+    ("family", "moments"),
+    [
+        ("bert", "float32"),
+        ("bert", "bfloat16"),
+        ("gpt_neox", "float32"),
+        ("adapted llama", "float32"),
+    ],
+)
+def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, moments, monkeypatch):
+    recipe, windows = changed(epochs=3, moments=moments), all_windows(N_LAYERS)
     ended = {}
     predictions = GroupRun.predictions
 

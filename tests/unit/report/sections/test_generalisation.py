@@ -28,8 +28,8 @@ def content(tmp_path, frame, labels="perturbed", models=("bert",)):
 def test_the_page_reads_the_result_in_one_sentence(tmp_path):
     frame = generalisation_scores(("rte", "trec"), ("bert",))
     section = build(content(tmp_path, frame))
-    assert "50% (RTE) to 54% (TREC) of the training examples; for noisy" in section.intro
-    assert section.intro.endswith("for 4% (RTE) to 5% (TREC).") and not section.notices
+    assert "50 % (RTE) to 54 % (TREC) of the training examples; for noisy" in section.intro
+    assert section.intro.endswith("for 4 % (RTE) to 5 % (TREC).") and not section.notices
     (table,) = section.parts[0].tables
     assert "θ_M2" in table.note and len(table.rows) == 2
     original = build(content(tmp_path, frame, "original"))
@@ -70,4 +70,4 @@ def test_found_noise_has_a_caveat_and_no_score_of_its_own(tmp_path):
     assert "noisy" not in build(made).intro
     assert "memorisation of BERT is 0.5 or more" in caveat(made) and "8 halves" in caveat(made)
     made.settings["perturbation"]["found"] = {"share": 0.05}
-    assert "of BERT is highest (5.0% of each task)" in caveat(made)
+    assert "of BERT is highest (5.0 % of each task)" in caveat(made)

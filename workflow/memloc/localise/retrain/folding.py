@@ -9,7 +9,7 @@ gives every copy the same mask.
 A parameter used in a way that no rule here covers raises Unfoldable.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from memloc.localise.retrain.dropout import Masks
+from memloc.localise.retrain.passes import Attention, Pick, Place, Scaled, StackedLinear
+from memloc.localise.retrain.siblings import Joined
 
 Stacks = dict[int, Tensor]  # id of a layer's own parameter -> (copies, *its shape)
 
@@ -27,10 +29,11 @@ class Unfoldable(RuntimeError):
 
 
 class Frozen:
-    """Weights that never change, as autocast rounds them: rounded once, when first used."""
+    """Weights that never change, as autocast rounds them: rounded, and joined, when first used."""
 
     def __init__(self) -> None:
         self._rounded: dict[int, tuple[Tensor, Tensor]] = {}
+        self._joined: dict[tuple[Any, ...], tuple[list[Tensor], Tensor]] = {}
 
     def __call__(self, weight: Tensor | None) -> Tensor | None:
         dtype = None if weight is None else products_dtype(weight.device)
@@ -40,6 +43,14 @@ class Frozen:
             # The weight stays beside it, so that no other one takes its id.
             self._rounded[id(weight)] = weight, weight.to(dtype)
         return self._rounded[id(weight)][1]
+
+    def joined(self, weights: list[Tensor]) -> Tensor:
+        """Several weights as one, along axis 0."""
+        dtype = products_dtype(weights[0].device) or weights[0].dtype
+        key = dtype, *map(id, weights)
+        if key not in self._joined:
+            self._joined[key] = weights, torch.cat(weights).to(dtype)
+        return self._joined[key][1]
 
 
 def products_dtype(device: torch.device) -> torch.dtype | None:
@@ -56,6 +67,7 @@ class Folded(TorchFunctionMode):
     Linear layers after the attention compute these alone, and give 0 for the others.
     frozen: keeps the shared parameters of linear layers, which never change, as autocast rounds
     them; None: they may change.
+    joined: linear layers of one input, computed as one when the first of them is called.
     """
 
     def __init__(
@@ -65,11 +77,15 @@ class Folded(TorchFunctionMode):
         masks: Masks,
         wanted: Tensor | None = None,
         frozen: Frozen | None = None,
+        joined: Sequence[Joined] = (),
     ):
         super().__init__()
         self.copies, self.stacks, self.masks = copies, stacks, masks
         self.frozen: Callable[[Any], Any] = frozen or (lambda weight: weight)
         self.wanted, self._attended = wanted, False
+        self._joined = {number: group for group in joined for number in group.ids}
+        self._ready: dict[int, tuple[Tensor, int, Tensor]] = {}
+        self._shortened: tuple[Tensor, int, Tensor] | None = None
 
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None
@@ -93,15 +109,33 @@ class Folded(TorchFunctionMode):
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         stack = self.stacks.get(id(weight))
+        if id(weight) in self._joined and not self._picks:
+            return self._of_siblings(x, id(weight))
         if stack is None and not self._picks:
-            return F.linear(x, self.frozen(weight), self.frozen(bias))
+            return F.linear(self._short(x), self.frozen(weight), self.frozen(bias))
         return self._product(x, weight, stack, bias)
 
     def addmm(self, bias: Tensor, x: Tensor, weight: Tensor, **scales: Any) -> Tensor:
         """The linear layer of GPT-2's kind, whose weight is (in, out)."""
         if id(weight) not in self.stacks or scales:
-            return torch.addmm(self.frozen(bias), x, self.frozen(weight), **scales)
+            return torch.addmm(self.frozen(bias), self._short(x), self.frozen(weight), **scales)
         return self._product(x, weight, self.stacks[id(weight)].transpose(1, 2), bias)
+
+    def _of_siblings(self, x: Tensor, weight: int) -> Tensor:
+        """What the linear layer of a weight makes of x: computed with its siblings, or before."""
+        known = self._ready.pop(weight, None)
+        if known is None or known[0] is not x or known[1] != x._version:
+            group, short = self._joined[weight], self._short(x)
+            if group.own:
+                rows = short.reshape(self.copies, -1, x.shape[-1])
+                whole = self._stacked_product(rows, group.weight, group.bias)
+                whole = whole.view(*x.shape[:-1], -1)
+            else:
+                whole = F.linear(short, group.weight, group.bias)
+            parts = zip(group.ids, whole.split(group.sizes, -1), strict=True)
+            self._ready |= {number: (x, x._version, part) for number, part in parts}
+            known = self._ready.pop(weight)
+        return known[2]
 
     @property
     def _picks(self) -> bool:
@@ -110,22 +144,34 @@ class Folded(TorchFunctionMode):
     def _product(
         self, x: Tensor, weight: Tensor, stack: Tensor | None, bias: Tensor | None
     ) -> Tensor:
-        rows = x.reshape(self.copies, -1, x.shape[-1])
-        picked = _Pick.apply(rows, self.wanted) if self._picks else rows
+        short = x if self._picks else self._short(x)
+        rows = short.reshape(self.copies, -1, x.shape[-1])
+        picked = Pick.apply(rows, self.wanted) if self._picks else rows
         if stack is None:
             result = F.linear(picked, self.frozen(weight), self.frozen(bias))
         else:
-            result = self._stacked_product(picked, stack, bias)
+            offsets = None if bias is None else self._own(bias)
+            result = self._stacked_product(picked, stack, offsets)
         if not self._picks:
             return result.view(*x.shape[:-1], -1)
-        return _Place.apply(result, self.wanted, rows.shape[1]).view(*x.shape[:-1], -1)
+        return Place.apply(result, self.wanted, rows.shape[1]).view(*x.shape[:-1], -1)
 
-    def _stacked_product(self, rows: Tensor, stack: Tensor, bias: Tensor | None) -> Tensor:
-        offsets = None if bias is None else self._own(bias)
+    @staticmethod
+    def _stacked_product(rows: Tensor, stack: Tensor, offsets: Tensor | None) -> Tensor:
         if dtype := products_dtype(rows.device):
             rows, stack = rows.to(dtype), stack.to(dtype)
             offsets = None if offsets is None else offsets.to(dtype)
-        return _StackedLinear.apply(rows, stack, offsets)
+        return StackedLinear.apply(rows, stack, offsets)
+
+    def _short(self, x: Tensor) -> Tensor:
+        """x as autocast rounds it: once where several layers read it, as query, key and value."""
+        dtype = products_dtype(x.device)
+        if dtype is None or x.dtype == dtype:
+            return x
+        known = self._shortened
+        if known is None or known[0] is not x or known[1] != x._version:
+            known = self._shortened = x, x._version, x.to(dtype)
+        return known[2]
 
     def softmax(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         self._attended = True
@@ -143,10 +189,9 @@ class Folded(TorchFunctionMode):
         if weight is None or id(weight) not in self.stacks:
             return F.layer_norm(x, shape, weight, bias, eps)
         normal = F.layer_norm(x, shape, None, None, eps).reshape(self.copies, -1, x.shape[-1])
-        scale = self._own(weight)[:, None]
         if bias is None:
-            return (normal * scale).view(x.shape)
-        return torch.addcmul(self._own(bias)[:, None], normal, scale).view(x.shape)
+            return (normal * self._own(weight)[:, None]).view(x.shape)
+        return Scaled.apply(normal, self._own(weight), self._own(bias)).view(x.shape)
 
     def mul(self, x: Any, other: Any) -> Any:
         """A norm's scale written as a product, as RMS norms are."""
@@ -180,14 +225,16 @@ class Folded(TorchFunctionMode):
             groups = query.shape[-3] // key.shape[-3]
             key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
         scale = query.shape[-1] ** -0.5 if scale is None else scale
-        scores = (query * scale) @ key.transpose(-1, -2)
+        shape = torch.Size([*query.shape[:-1], key.shape[-2]])
         if is_causal:
-            attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
-        if attn_mask is not None and attn_mask.dtype == torch.bool:
-            scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min)
-        elif attn_mask is not None:
-            scores = scores + attn_mask
-        return self.dropout(scores.softmax(-1), dropout_p) @ value
+            attn_mask = torch.ones(shape[-2:], dtype=torch.bool, device=query.device).tril()
+        summed = query.dtype
+        if dtype := products_dtype(query.device):  # as autocast has it: it sums in float32
+            summed = torch.float32
+            query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+        rows = torch.Size([shape[0] // self.copies, *shape[1:]])
+        kept = self.masks.draw(rows, summed, dropout_p)
+        return Attention.apply(query, key, value, attn_mask, kept, scale)[0]
 
     def _own(self, parameter: Tensor) -> Tensor:
         if id(parameter) not in self.stacks:
@@ -207,63 +254,3 @@ RULES: dict[Callable, Callable] = {
     torch.softmax: Folded.softmax,
     Tensor.softmax: Folded.softmax,
 }
-
-
-class _StackedLinear(torch.autograd.Function):
-    """x (copies, rows, in), weight (copies, out, in), bias (copies, out) to (copies, rows, out).
-
-    Written out because autograd of baddbmm yields the weight's gradient transposed, which would
-    be copied once more into the weight's own layout.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        if bias is None:
-            return torch.bmm(x, weight.transpose(1, 2))
-        return torch.baddbmm(bias[:, None], x, weight.transpose(1, 2))
-
-    @staticmethod
-    def backward(ctx: Any, error: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        x, weight = ctx.saved_tensors
-        for_x, for_weight, for_bias = ctx.needs_input_grad
-        if weight.stride(-1) == 1:
-            gradient = torch.bmm(error.transpose(1, 2), x) if for_weight else None
-        else:
-            gradient = torch.bmm(x.transpose(1, 2), error).transpose(1, 2) if for_weight else None
-        return (
-            torch.bmm(error, weight) if for_x else None,
-            gradient,
-            error.sum(1) if for_bias else None,
-        )
-
-
-class _Pick(torch.autograd.Function):
-    """x (copies, n, width) to its `wanted` (copies, k, width)."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, wanted: Tensor) -> Tensor:
-        ctx.wanted, ctx.n = wanted, x.shape[1]
-        return x.index_select(1, wanted)
-
-    @staticmethod
-    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None]:
-        return _placed(error, ctx.wanted, ctx.n), None
-
-
-class _Place(torch.autograd.Function):
-    """The reverse of _Pick: x (copies, k, width) to (copies, n, width), 0 for all other tokens."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, wanted: Tensor, n: int) -> Tensor:
-        ctx.wanted = wanted
-        return _placed(x, wanted, n)
-
-    @staticmethod
-    def backward(ctx: Any, error: Tensor) -> tuple[Tensor, None, None]:
-        return error.index_select(1, ctx.wanted), None, None
-
-
-def _placed(x: Tensor, wanted: Tensor, n: int) -> Tensor:
-    whole = x.new_zeros(x.shape[0], n, x.shape[2])
-    return whole.index_copy_(1, wanted, x)

@@ -46,7 +46,10 @@ class JobSettings:
 
 
 class GroupRun:
-    """The windows of one group, their optimiser and schedule."""
+    """The windows of one group, their optimiser and schedule.
+
+    recomputed: layers keep no activations, and are computed again in the backward pass.
+    """
 
     def __init__(
         self,
@@ -56,12 +59,14 @@ class GroupRun:
         clean: Examples,
         job: JobSettings,
         recipe: RetrainingRecipe,
+        recomputed: bool = False,
     ):
         self.shared, self.clean, self.job, self.recipe = shared, clean, job, recipe
-        self.variants = WindowVariants(shared, initial, windows)
+        rounded = job.precision == "bfloat16"
+        self.variants = WindowVariants(shared, initial, windows, rounded, recomputed)
         sheets = self.variants.sheets()
         self.rows = {name: rows for name, (rows, _) in sheets.items()}
-        self.optimiser = Optimiser(self.rows.values(), recipe, len(clean))
+        self.optimiser = Optimiser(self.rows, recipe, len(clean), job.seed, stacked=True)
         self.clip = Clip(list(sheets.values()), recipe.clip_norm)
         self.steps = self.optimiser.steps
 

@@ -6,7 +6,7 @@ it goes by torch.func.vmap, which is slower, or copy by copy, which is slower st
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
+from torch.utils.checkpoint import checkpoint
 
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.folding import Folded, Frozen
+from memloc.localise.retrain.siblings import Joined, Siblings
 from memloc.models.adapters import own_parameters
 from memloc.models.alike import CANT, TOLERANCE, alike, wave
 from memloc.models.layer_stack import Entry, LayerStack
@@ -29,13 +31,20 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Passage:
-    """Batches on their way through a model's layers: what every copy of a layer shares."""
+    """Batches on their way through a model's layers: what every copy of a layer shares.
+
+    siblings: of each layer, the linear layers that are computed as one.
+    recomputed: of what a layer makes, nothing stays for the backward pass but what has entered it.
+    The layer is computed again there, with the masks of its stage, and gives the same numbers.
+    """
 
     stack: LayerStack
     entry: Entry
     masks: Masks
     way: str = FOLDED
     frozen: Frozen | None = None
+    siblings: Sequence[Sequence[Siblings]] = ()
+    recomputed: bool = False
 
     def through(
         self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None = None
@@ -46,6 +55,15 @@ class Passage:
         wanted: the only tokens whose state is needed (see `Folded`); the others' states mean
         nothing, if the copies are folded.
         """
+        given = number, weights, hidden, wanted
+        if not (self.recomputed and torch.is_grad_enabled()):
+            return self._through(*given)
+        # Masks are all that layers draw, and these are not from torch's own random state.
+        return checkpoint(self._through, *given, use_reentrant=False, preserve_rng_state=False)
+
+    def _through(
+        self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None
+    ) -> Tensor:
         if self.way == FOLDED or (hidden.shape[0] == self.entry.stride and not weights):
             return self._folded(number, weights, hidden, wanted)
         one = self._one(number)
@@ -69,10 +87,14 @@ class Passage:
         self, number: int, weights: Weights, hidden: Tensor, wanted: Tensor | None
     ) -> Tensor:
         layer = self.stack.layers[number]
-        own = {id(p): weights[n] for n, p in layer.named_parameters() if n in weights}
+        named = dict(layer.named_parameters())
+        own = {id(p): weights[n] for n, p in named.items() if n in weights}
+        together = self.siblings[number] if self.siblings else ()
+        join = self.frozen.joined if self.frozen else torch.cat
+        joined = [Joined(group, named, weights, join) for group in together]
         self.masks.enter(number + 1)
         copies = hidden.shape[0] // self.entry.stride
-        with Folded(copies, own, self.masks, wanted, self.frozen):
+        with Folded(copies, own, self.masks, wanted, self.frozen, joined):
             return self.stack.call(number, layer, hidden, self.entry)
 
     def _one(self, number: int) -> Callable[[Weights, Tensor], Tensor]:
@@ -87,12 +109,12 @@ class Passage:
         return one
 
 
-def choose_way(stack: LayerStack) -> str:
+def choose_way(stack: LayerStack, siblings: Sequence[Sequence[Siblings]] = ()) -> str:
     """The fastest of WAYS in which two copies of every layer give the plain layer's output and
     gradients, dropout on. Raises MemlocError where none does."""
     with _dropping(stack) as (entry, masks):
         for way in WAYS:
-            passage = Passage(stack, entry, masks, way)
+            passage = Passage(stack, entry, masks, way, siblings=siblings)
             if all(_is_right(passage, number) for number in range(len(stack.layers))):
                 return way
     raise MemlocError(

@@ -21,9 +21,10 @@ from transformers import PreTrainedModel
 from memloc.data.examples import Measured
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
+from memloc.groups import Group, WindowCost, group_of, group_windows, trained_bytes
 from memloc.localise.clean import draw_clean
 from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
-from memloc.localise.retrain.groups import WindowCost, budget_bytes, group_windows, kept_bytes
+from memloc.localise.retrain.memory import budget_bytes, kept_bytes
 from memloc.localise.retrain.store import Store
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.localise.sweep import per_example, window_table
@@ -122,21 +123,14 @@ class Retraining:
         waiting = self._groups([w for w in windows if w not in done])
         while waiting:
             group = waiting.pop(0)
-            if self._retrain(group, after_epoch):
-                continue
-            half = len(group) // 2
-            logger.warning(
-                "out of device memory with %d windows (%s to %s): going on with halves",
-                len(group),
-                window_name(group[0]),
-                window_name(group[-1]),
-            )
-            waiting = [group[:half], group[half:], *waiting]
+            if not self._retrain(group, after_epoch):
+                waiting = [*self._smaller(group), *waiting]
         return self._result(
             windows,
             {
                 "noisy_predicted_before": memorised,
                 "groups": self.store.groups(),
+                "recomputed": self.store.recomputed(),
             },
             whole_error,
         )
@@ -157,21 +151,25 @@ class Retraining:
 
     # --- groups that fit ---------------------------------------------------------------
 
-    def _groups(self, windows: list[Window]) -> list[list[Window]]:
+    def _groups(self, windows: list[Window]) -> list[Group]:
         """Windows in groups that train at once; first the group that a killed job had begun."""
         begun = [window for window in self.store.begun() if window in windows]
         if begun != self.store.begun():
             begun = []
         rest = [window for window in windows if window not in begun]
-        groups = group_windows(rest, self._cost(), self._budget()) if rest else []
+        if not windows:
+            return []
+        cost, budget = self._cost(), self._budget()
+        groups = group_windows(rest, cost, budget)
         if groups:
             logger.info(
-                "%d windows in %d group(s) of at most %d",
+                "%d windows in %d group(s) of at most %d; layers are computed again for %d of them",
                 len(rest),
                 len(groups),
-                max(len(group) for group in groups),
+                max(len(group.windows) for group in groups),
+                sum(len(group.windows) for group in groups if group.recomputed),
             )
-        return ([begun] if begun else []) + groups
+        return ([group_of(begun, cost, budget)] if begun else []) + groups
 
     def _budget(self) -> float:
         return budget_bytes(self.shared.model.device, self.job.memory_mb)
@@ -181,33 +179,57 @@ class Retraining:
         longest = sorted(self.clean.ids, key=len)[-self.recipe.batch_size :]
         inputs = collate(longest, self.job.pad_id, self.shared.model.device)
         with autocast(self.job.precision, self.shared.model.device):
-            cost = measure_cost(self.shared, self.initial, inputs)
+            cost = measure_cost(self.shared, self.initial, inputs, self.recipe.moments)
         logger.info(
             "a layer of a window takes %.1f MB to train and %.1f MB of activations",
-            16e-6 * cost.layer,
+            1e-6 * trained_bytes(cost.moments) * cost.layer,
             1e-6 * cost.activation,
         )
         return cost
 
-    def _retrain(self, group: list[Window], after_epoch: Callable[[int], None]) -> bool:
+    def _smaller(self, group: Group) -> list[Group]:
+        """What to go on with where a group has found too little memory."""
+        first, last = (window_name(group.windows[i]) for i in (0, -1))
+        parts = group.smaller()
+        if not parts:
+            raise MemlocError(
+                f"window {first} alone doesn't fit the memory of {self.shared.model.device}: lower "
+                "retraining.batch_size or data.max_length, or use a larger device"
+                + ", or retraining.moments: bfloat16"
+                * (self.recipe.moments == "float32")
+            )
+        logger.warning(
+            "out of device memory with %d windows (%s to %s): going on with %s",
+            len(group.windows),
+            first,
+            last,
+            "halves" if len(parts) > 1 else "its layers computed again in the backward pass",
+        )
+        return parts
+
+    def _retrain(self, group: Group, after_epoch: Callable[[int], None]) -> bool:
         """Retrain one group and store its results; False when the device's memory ran out."""
         device = self.shared.model.device
         run: GroupRun | None = None
         try:
-            run = GroupRun(self.shared, self.initial, group, self.clean, self.job, self.recipe)
+            run = GroupRun(
+                self.shared,
+                self.initial,
+                group.windows,
+                self.clean,
+                self.job,
+                self.recipe,
+                group.recomputed,
+            )
             run.train(self.store, after_epoch)
             predicted = run.predictions(self.evaluated)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            if len(group) == 1:
-                raise MemlocError(
-                    f"window {window_name(group[0])} alone doesn't fit the memory of {device}: "
-                    "lower retraining.batch_size or data.max_length, or use a larger device"
-                ) from None
             failed = True
         else:
-            self.store.finish({window: predicted[:, i] for i, window in enumerate(group)})
+            found = {window: predicted[:, i] for i, window in enumerate(group.windows)}
+            self.store.finish(found, group.recomputed)
             failed = False
         finally:
             run = None
@@ -230,17 +252,27 @@ class Retraining:
 
 
 def measure_cost(
-    shared: SharedModel, initial: nn.ModuleList, inputs: dict[str, torch.Tensor]
+    shared: SharedModel,
+    initial: nn.ModuleList,
+    inputs: dict[str, torch.Tensor],
+    moments: str = "float32",
 ) -> WindowCost:
-    """What a window costs when it trains on batches like `inputs`, seen in a forward pass."""
-    model, n_layers = shared.model, shared.n_layers
-    whole = WindowVariants(shared, initial, [(1, n_layers)])
+    """What a window costs when it trains on batches like `inputs`, seen in a layer's own forward
+    pass: all layers at once needn't fit."""
+    model = shared.model
+    first = WindowVariants(shared, initial, [(1, 1)])
     model.train()
-    rows = [rows for rows, _ in whole.sheets().values()]
-    kept = kept_bytes(partial(whole.logits, inputs), [*rows, *model.parameters()])
+    passage = first.enter(inputs)
+    state = passage.entry.hidden.clone().requires_grad_()
+    weights = first.weights[0].stacks(first.short)
+    rows = [rows for rows, _ in first.sheets().values()]
+    run = partial(passage.through, 0, weights, state)
+    kept = kept_bytes(run, [*rows, *weights.values(), *model.parameters()])
     model.eval()
-    tail = sum(sheet.rows.numel() for sheet in whole.tail.sheets.values())
-    del whole
+    own = own_parameters(initial[0])
+    layer = sum(parameter.numel() for parameter in own.values())
+    tail = sum(sheet.rows.numel() for sheet in first.tail.sheets.values())
+    short = sum(weights[name].nbytes for name in own if weights[name].dtype == first.short)
+    del first, passage, run, weights, rows
     release(model.device)
-    layer = sum(parameter.numel() for parameter in own_parameters(initial[0]).values())
-    return WindowCost(n_layers, layer, tail, kept / n_layers)
+    return WindowCost(shared.n_layers, layer, tail, kept, state.nbytes, moments, short / layer)

@@ -46,11 +46,17 @@ class Store:
         """Names of the windows of each finished group, also of those before the job was killed."""
         return [state.facts["windows"] for state in self.states.saved(FINISHED)][::-1]
 
-    def finish(self, predicted: Mapping[Window, torch.Tensor]) -> None:
+    def recomputed(self) -> list[str]:
+        """Names of the finished windows whose layers were computed again in backward passes."""
+        ended = [state.facts for state in self.states.saved(FINISHED)][::-1]
+        return [name for facts in ended if facts["recomputed"] for name in facts["windows"]]
+
+    def finish(self, predicted: Mapping[Window, torch.Tensor], recomputed: bool) -> None:
         """Add the results of a group and drop its state."""
         named = {window_name(window): values for window, values in predicted.items()}
         number = max(self.states.numbers(FINISHED), default=0) + 1
-        self.states.save(FINISHED, number, {"windows": list(named)}, predicted=named)
+        facts = {"windows": list(named), "recomputed": recomputed}
+        self.states.save(FINISHED, number, facts, predicted=named)
         self.states.drop(GROUP)
 
     def begun(self) -> list[Window]:
@@ -67,14 +73,15 @@ class Store:
         """Save a group after an epoch, if that is due; on a full disk it goes on without it."""
         if not self.saving.is_due:
             return
-        needed = 3.1 * sum(own.nbytes for own in rows.values())
+        moments = optimiser.moments()
+        needed = 1.03 * sum(t.nbytes for t in (*rows.values(), *moments.values()))
         if shutil.disk_usage(self.states.folder).free < 2 * needed:
             self._unsaved(needed)
             return
         names = [window_name(window) for window in windows]
         facts = {"windows": names, "schedule": optimiser.schedule_state()}
         try:
-            self.saving.save(epoch, facts, weights=rows, moments=optimiser.moments())
+            self.saving.save(epoch, facts, weights=rows, moments=moments)
         except DiskFull:  # others filled it meanwhile
             self._unsaved(needed)
 

@@ -24,6 +24,7 @@ from memloc.localise.retrain.layer_copies import (
     choose_way,
 )
 from memloc.localise.retrain.own_weights import OwnWeights
+from memloc.localise.retrain.siblings import find_siblings
 from memloc.models.adapters import own_parameters, unfreeze_layers
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import find_layers
@@ -33,6 +34,7 @@ from memloc.models.products import linear_parameters
 from memloc.windows import Window
 
 logger = logging.getLogger(__name__)
+PREFIX = (0, 0)  # stands for what is below all windows that are still to start
 
 
 class SharedModel:
@@ -50,7 +52,8 @@ class SharedModel:
         self.stack = LayerStack(model, packed=False)
         self.masks = Masks(seed, model.device)
         self.frozen = Frozen()
-        self.way = way or choose_way(self.stack)
+        self.siblings = find_siblings(self.stack)
+        self.way = way or choose_way(self.stack, self.siblings)
         if self.way != FOLDED:
             logger.warning("layers of %s can't be folded: %s", type(model).__name__, self.way)
         self.leaves_together = can_leave_together(self.stack)
@@ -83,20 +86,37 @@ def tail_names(model: PreTrainedModel) -> list[str]:
 
 
 class WindowVariants:
-    """The variants of `windows`, their own layers starting as `initial`'s (theta_P)."""
+    """The variants of `windows`, their own layers starting as `initial`'s (theta_P).
 
-    def __init__(self, shared: SharedModel, initial: nn.ModuleList, windows: Sequence[Window]):
-        self.shared, self.windows = shared, sorted(windows)
+    rounded: whether autocast rounds what products read, which then lies apart from the rest.
+    recomputed: what layers keep for the backward pass is made anew there (see Passage).
+    """
+
+    def __init__(
+        self,
+        shared: SharedModel,
+        initial: nn.ModuleList,
+        windows: Sequence[Window],
+        rounded: bool = True,
+        recomputed: bool = False,
+    ):
+        self.shared, self.windows, self.recomputed = shared, sorted(windows), recomputed
         self.members = [
             [window for window in self.windows if window[0] <= number <= window[1]]
             for number in range(1, shared.n_layers + 1)
         ]
+        folded = shared.way == FOLDED
         self.weights = [
-            OwnWeights(own_parameters(layer), members, _products(layer))
-            for layer, members in zip(initial, self.members, strict=True)
+            OwnWeights(
+                own_parameters(layer),
+                members,
+                _products(layer) if rounded else (),
+                [part for group in siblings if folded for part in group.parts()],
+            )
+            for layer, members, siblings in zip(initial, self.members, shared.siblings, strict=True)
         ]
         own = {name: p for name, p in shared.model.named_parameters() if name in shared.tail}
-        self.tail = OwnWeights(own, self.windows, _products(shared.model))
+        self.tail = OwnWeights(own, self.windows, _products(shared.model) if rounded else ())
 
     def own(self) -> dict[str, OwnWeights]:
         """What windows own of each layer, and of what follows layer L, by name."""
@@ -122,13 +142,26 @@ class WindowVariants:
 
     def logits(self, inputs: dict[str, Tensor]) -> Tensor:
         """(windows, rows, classes) of a batch; dropout (if training) by the masks' present step."""
+        passage = self.enter(inputs)
+        states = self._sweep(passage)
+        hidden = torch.cat([states[window] for window in self.windows])
+        return self._leave(hidden, passage.entry).float().unflatten(0, (len(self.windows), -1))
+
+    def enter(self, inputs: dict[str, Tensor]) -> Passage:
+        """A batch on its way into layer 1."""
         shared = self.shared
         shared.masks.enter(0)
         with torch.no_grad(), Folded(1, {}, shared.masks, frozen=shared.frozen):
-            entry = shared.stack.enter(inputs)
-        states = self._sweep(Passage(shared.stack, entry, shared.masks, shared.way, shared.frozen))
-        hidden = torch.cat([states[window] for window in self.windows])
-        return self._leave(hidden, entry).float().unflatten(0, (len(self.windows), -1))
+            entry = shared.stack.enter(inputs, most=len(self.windows))
+        return Passage(
+            shared.stack,
+            entry,
+            shared.masks,
+            shared.way,
+            shared.frozen,
+            shared.siblings,
+            self.recomputed,
+        )
 
     def _sweep(self, passage: Passage) -> dict[Window, Tensor]:
         """Every window's state (rows, tokens, width) after layer L."""
@@ -137,11 +170,15 @@ class WindowVariants:
         closed: dict[Window, Tensor] = {}
         for number, members in enumerate(self.members, start=1):
             closed |= {window: state for window, state in open_.items() if window[1] < number}
-            closed = self._through(number, closed, passage, own=False)
             starting = {window: open_.get(window, prefix) for window in members}
-            if self.windows[-1][0] > number:  # windows are ordered by start
+            further = self.windows[-1][0] > number  # windows are ordered by start
+            if further and (travels_alone(prefix) or not closed):
                 with torch.no_grad():
                     prefix = passage.through(number - 1, {}, prefix)
+                further = False
+            along = {PREFIX: prefix} if further else {}
+            closed = self._through(number, closed | along, passage, own=False)
+            prefix = closed.pop(PREFIX).detach() if further else prefix
             open_ = self._through(number, starting, passage, own=True)
         return closed | open_
 
@@ -152,8 +189,9 @@ class WindowVariants:
         if not states:
             return states
         entry, shared = passage.entry, self.shared
-        hidden = torch.cat(list(states.values()))
-        weights = self.weights[number - 1].stacks(self._short) if own else {}
+        hidden, *others = states.values()
+        hidden = torch.cat([hidden, *others]) if others else hidden
+        weights = self.weights[number - 1].stacks(self.short) if own else {}
         read = shared.read if number == shared.n_layers else None
         wanted = read(entry.inputs) if read else None
         if wanted is not None and entry.places:
@@ -162,13 +200,13 @@ class WindowVariants:
         return dict(zip(states, after.split(entry.stride), strict=True))
 
     @property
-    def _short(self) -> torch.dtype | None:
+    def short(self) -> torch.dtype | None:
         """What folded products are cast to."""
         return products_dtype(self.shared.model.device) if self.shared.way == FOLDED else None
 
     def _leave(self, hidden: Tensor, entry: Entry) -> Tensor:
         """Logits of all windows' states."""
-        tail = self.tail.stacks(self._short)
+        tail = self.tail.stacks(self.short)
         if self.shared.leaves_together:
             return self._leave_together(hidden, entry, tail)
         own = {name: stack.split(1) for name, stack in tail.items()}
@@ -194,6 +232,14 @@ class WindowVariants:
                     f"retraining.train_head: the head of {type(model).__name__} can't be copied "
                     f"per window ({error}); set it to false"
                 ) from None
+
+
+def travels_alone(prefix: Tensor) -> bool:
+    """Whether the prefix goes through shared layers by itself, not along with closed windows.
+
+    Along, it takes no kernels of its own, but a share of their backward pass; a CPU gains nothing.
+    """
+    return prefix.device.type == "cpu"
 
 
 def _products(module: nn.Module) -> set[str]:

@@ -14,6 +14,8 @@ Bengio and Singer (2022), Are All Layers Created Equal?, who find that they pred
 Imports no torch, so that summaries over runs stay light.
 """
 
+from typing import Any
+
 import pandas as pd
 
 from memloc.errors import MemlocError
@@ -21,6 +23,16 @@ from memloc.errors import MemlocError
 ORIGINAL, PRETRAINED = "theta_O", "theta_P"
 REFERENCES = (ORIGINAL, PRETRAINED)
 COLUMNS = ["reference", "layer", "distance", "norm", "relative_change", "n_parameters"]
+
+
+def change_row(
+    reference: str, layer: int, distance: float, norm: float, size: int
+) -> dict[str, Any]:
+    """A row with COLUMNS. Raises MemlocError for a reference layer of zeros (norm 0)."""
+    if norm == 0:
+        raise MemlocError(f"weight change: all weights of layer {layer} of {reference} are 0")
+    row = (reference, layer, distance, norm, distance / norm, size)
+    return dict(zip(COLUMNS, row, strict=True))
 
 
 def change_weights(table: pd.DataFrame, reference: str = ORIGINAL) -> pd.DataFrame:

@@ -1,10 +1,11 @@
 """Section Correlations: agreement of techniques, of models, and with generalisation."""
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from memloc.report.parts import Absent, Content, Part, Section, Table
 from memloc.report.pictures import pictures
@@ -12,6 +13,7 @@ from memloc.report.tables import absent, renamed, table
 from memloc.study.techniques import TECHNIQUES
 from memloc.summary.correlations import ALL, FOUND
 from memloc.summary.depth import PARTIAL
+from memloc.summary.spearman import LEAST
 
 INTRO = (
     "Spearman's ρ over tasks, the mean over models where there are several, with n tasks, a 95 % "
@@ -82,15 +84,21 @@ def _told(content: Content, measures: Sequence[str]) -> bool:
     return bool(frame.loc[frame["measure"].isin(measures), "rho"].notna().any())
 
 
-def _too_few(content: Content) -> str:
-    """Why there is no correlation over tasks."""
-    return f"No figure: a correlation takes three tasks or more, and here are {len(content.tasks)}."
+def _too_few(content: Content) -> Markup:
+    """Why there is no correlation over tasks, and where its rows without a number are."""
+    path, tasks = content.tables["correlations"], len(content.tasks)
+    why = f"a correlation over tasks takes three or more, and here {'is' if tasks == 1 else 'are'} "
+    why = f"{why}{tasks}" if tasks < LEAST else "there are too few, or too many of equal rank"
+    link = Markup('<a href="{}"><code>{}</code></a>')
+    return Markup("Nothing can be told: {}; {} has the rows without a number.").format(
+        why, link.format(os.path.relpath(path, content.folder), path)
+    )
 
 
 def _depth(content: Content) -> Part:
     """Table 2, pooled and by model, and M-CoG of each technique."""
     tables: list[Table | Absent | None] = [
-        _table(content, "correlations-depth", "Table 2: depth against generalisation",
+        _table(content, "correlations-depth", "Depth against generalisation (Table 2)",
                lambda f: f["family"] == "generalisation",
                note="M-CoG is the mean over the paper's techniques that were run"),
         _table(content, "correlations-depth-partial",
@@ -105,7 +113,7 @@ def _depth(content: Content) -> Part:
     if not content.has("generalisation"):
         tables = [absent(content, "generalisation", "Depth against generalisation (Table 2)")]
     elif not _told(content, DEPTHS):
-        return Part("Depth and generalisation", _too_few(content), tables=_folded(tables))
+        return Part("Depth and generalisation", _too_few(content))
     return Part(
         "Depth and generalisation",
         "Does a model memorise deeper where it generalises better?",
@@ -119,7 +127,7 @@ def _events(content: Content) -> Part:
     found = _table(content, "correlations-events", "Centroid events against those of probes",
                    lambda f: f["measure"] == "events")  # fmt: skip
     if found and not _told(content, ["events"]):
-        return Part("Events by centroids and by probes", _too_few(content), tables=_folded([found]))
+        return Part("Events by centroids and by probes", _too_few(content))
     return Part("Events by centroids and by probes", tables=[found] if found else [])
 
 
@@ -145,11 +153,6 @@ def _inclusive(content: Content) -> Table | Absent | None:
         lambda f: f["included"] == ALL, keys=("measure", "level", "a", "b"), included=ALL,
         folded=True,
     )  # fmt: skip
-
-
-def _folded(tables: Sequence[Table | Absent | None]) -> list[Table | Absent]:
-    """The tables there are, to open on demand."""
-    return [replace(t, folded=True) if isinstance(t, Table) else t for t in tables if t]
 
 
 def _appendices(content: Content) -> list[Part]:

@@ -12,17 +12,20 @@ def build(content: Content) -> Section:
         "budget",
         "The plan before the run: hours by stage and model, the longest chain of jobs, and how "
         "long N GPUs take",
+        folded=True,
     )
     actual = table(
         content,
         "budget_actual",
         "Predicted against actual hours of finished jobs",
         note="Where the plan's rates were measured on these very jobs, a ratio near 1 says nothing",
+        folded=True,
     )
     taken = table(
         content,
         "cost",
         "Wall-clock seconds of the jobs of each stage, from Snakemake's benchmark files",
         columns=COST,
+        folded=True,
     )
     return Section([Part(tables=[plan, actual, taken])])

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from memloc.budget.words import percent
 from memloc.report.found_noise import finds_noise, found_part
 from memloc.report.parts import Content, Part, Section
 from memloc.report.pictures import pictures
@@ -73,8 +74,8 @@ def _between(content: Content, frame: pd.DataFrame, column: str) -> str:
         return "an unknown share"
     least, most = known.iloc[0], known.iloc[-1]
     if len(known) == 1:
-        return f"{least[column]:.0%} ({_name(content, least, known)})"
-    ends = [f"{row[column]:.0%} ({_name(content, row, known)})" for row in (least, most)]
+        return f"{percent(least[column])} ({_name(content, least, known)})"
+    ends = [f"{percent(row[column])} ({_name(content, row, known)})" for row in (least, most)]
     return " to ".join(ends)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from memloc.budget.words import number_of
+from memloc.budget.words import number_of, percent
 from memloc.report.found_noise import chosen, finds_noise
 from memloc.report.parts import Content, Part, Section
 from memloc.report.records import facts_of, software
@@ -96,7 +96,7 @@ def build(content: Content) -> Section:
         f"{training.get('epochs')} epochs, learning rate {training.get('learning_rate')}, "
         f"batch size {training.get('batch_size')}"
     )
-    ratio = f"{perturbation.get('ratio', 0):.0%} of each class"
+    ratio = f"{percent(perturbation.get('ratio', 0))} of each class"
     if lora := training.get("lora"):
         tuning += f"; adapters of rank {lora.get('r')} in the place of whole layers"
     rows = "all" if data.get("max_train") is None else f"at most {data['max_train']} per task"
@@ -115,13 +115,28 @@ def build(content: Content) -> Section:
         ("Further stages", ", ".join(_run(content, "stages")) or "none"),
         ("Precision", settings.get("precision", "float32")),
         ("Packed tokens", "yes" if settings.get("packed") else "no"),
-        ("Device", ", ".join(facts_of(content, "device")) or "not recorded"),
+        ("AdamW's moments", _moments(settings)),
+        ("Device", _devices(content) or "not recorded"),
         ("Software", software(content)),
     ]
     text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
     texts = [{"title": "The whole configuration", "text": text}]
+    settings_part = Part("Settings", facts=facts, texts=texts)
     parts = [_differing(content), _models(content), _given(content), _tasks(content)]
-    return Section([*parts, Part(texts=texts)], facts=facts)
+    return Section([settings_part, *parts])
+
+
+def _devices(content: Content) -> str:
+    """What the runs were computed on, as their records name it."""
+    return ", ".join(facts_of(content, "device")).replace("(1 threads)", "(1 thread)")
+
+
+def _moments(settings: Mapping[str, Any]) -> str:
+    """The type of AdamW's moments, and where it is another."""
+    named = ("training", "retraining", "generalisation")
+    found = {name: settings.get(name, {}).get("moments", "float32") for name in named}
+    short = [name for name, kind in found.items() if kind != "float32"]
+    return f"bfloat16 in {', '.join(short)}" if short else "float32"
 
 
 def _fine_tuning(content: Content, tuning: str) -> str:

@@ -53,6 +53,16 @@ def _matrices(content: Content) -> Part:
     return Part("Window matrices", figures=found)
 
 
+def _centres(content: Content) -> list[Part]:
+    """M-CoG at a glance; where there are averages, each technique and model apart from these."""
+    title, made = "Memorisation centre of gravity", mcog_overview(content)
+    means, each = pictures(content, "mcog_averages"), pictures(content, "mcog")
+    if not means:
+        return [Part(title, figures=each, tables=[made])]
+    apart = Part("M-CoG of each technique and model", figures=each)
+    return [Part(title, figures=means, tables=[made]), apart]
+
+
 def mcog_overview(content: Content) -> Table | Absent:
     """mcog.tsv with a row per task and model and a column per technique, to compare at a glance."""
     title = "M-CoG by technique, layers 1 to L: mean ± standard deviation over seeds, [interval]"
@@ -200,11 +210,7 @@ def build(content: Content) -> Section:
         if name in content.absent
     ]
     parts = [
-        Part(
-            "Memorisation centre of gravity",
-            figures=[*pictures(content, "mcog"), *pictures(content, "mcog_averages")],
-            tables=[mcog_overview(content)],
-        ),
+        *_centres(content),
         Part("Techniques side by side", figures=pictures(content, "techniques")),
         _matrices(content),
         *component_parts(content),

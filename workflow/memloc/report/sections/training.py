@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memloc.budget.words import number_of
+from memloc.budget.words import number_of, percent
 from memloc.report.found_noise import finds_noise
 from memloc.report.parts import Content, Part, Section
 from memloc.report.pictures import pictures
@@ -46,8 +46,8 @@ def build(content: Content) -> Section:
     if few:
         notices = [
             f"{few} of {number_of(runs, 'run')} on perturbed labels ended with a noisy accuracy "
-            f"below {MEMORISED_SHARE:.0%} (marked): they memorised only in part, so where they "
-            "memorise is less certain."
+            f"below {percent(MEMORISED_SHARE)} (marked): they memorised only in part, so where "
+            "they memorise is less certain."
         ]
     title = "After each run's last epoch (θ_O or θ_M2); training accuracies against its own labels"
     if content.given:
