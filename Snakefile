@@ -60,11 +60,7 @@ rule control:
     input:
         rules.report.output.page,
         [PLACES.summary(name) for name in CONTROL.tables],
-        lambda w: [
-            file
-            for end in ("pdf", "png")
-            for file in STUDY.figure_files(STUDY.figures_of(["control"]), end)
-        ],
+        lambda w: STUDY.figure_files(STUDY.figures_of(["control"])),
 
 
 rule tables:
@@ -74,7 +70,6 @@ rule tables:
 
 
 rule figures:
-    """All figures that this study has, as PDF and PNG, in the folder figures."""
+    """All figures that this study has, in each of their formats, in the folder figures."""
     input:
-        STUDY.figure_files(STUDY.figures, "pdf"),
-        STUDY.figure_files(STUDY.figures, "png"),
+        STUDY.figure_files(STUDY.figures),

@@ -51,7 +51,8 @@ from memloc.study import techniques
 from memloc.study.admission import refuse_missing, refuse_unfit
 from memloc.study.config import check_config, read_numbers
 from memloc.study.data_seeds import TASK, task_of
-from memloc.study.figures import KINDS, no_runs
+from memloc.study.figures import KINDS
+from memloc.study.kinds.kind import no_runs
 from memloc.study.merging import read_defaults
 from memloc.study.page import PagePlan
 from memloc.study.places import PAIR, SUBJECTS, refuse_files

@@ -1,8 +1,8 @@
 """
 Figures: one rule per kind, from the list in memloc.study.figures.
 
-In: tables of runs and of the folder summary. Out: results/figures/*.{pdf,png}; the PNG goes into
-Snakemake's own report too.
+In: tables of runs and of the folder summary. Out: results/figures/*.{pdf,png} (and svg); the PNG
+goes into Snakemake's own report too.
 """
 
 for kind, figure in KINDS.items():
@@ -34,6 +34,7 @@ for kind, figure in KINDS.items():
             drawer=figure.drawer,
             names=names_of(figure),
             runs=runs_of(figure),
+            page=[STUDY.config["figures"][key] for key in ("width", "font_size")],
             # for Snakemake's own report; an edited caption draws its figures again: seconds each
             caption=of_study(lambda study, w, figure=figure: figure.captioned(w)),
             code=CODE("figures.py", figure.drawer.partition(":")[0]),

@@ -86,7 +86,7 @@ def retrained(ending):
 
 
 def picture(figure):
-    """A figure's two files."""
+    """A figure's files: the first formats, and the PNG that Snakemake's report shows."""
     words = re.findall(r"{(\w+)}", figure.name)
     shown = report(
         f"{PLACES.figure(figure.name)}.png",
@@ -95,7 +95,8 @@ def picture(figure):
         subcategory=figure.title,
         labels={word: f"{{{word}}}" for word in words} or {"figure": figure.title},
     )
-    return [f"{PLACES.figure(figure.name)}.pdf", shown]
+    others = [ending for ending in STUDY.figure_formats if ending != "png"]
+    return [*(f"{PLACES.figure(figure.name)}.{ending}" for ending in others), shown]
 
 
 def of_study(function):

@@ -34,9 +34,9 @@ from part import Part
 from readable import readable
 from standing import check_results
 
-# Where things lie and how much may be spent: no part of what the whole study costs.
+# Where things lie, how much may be spent and how figures look: no part of what the study costs.
 ELSEWHERE = ("results_dir", "resources_dir", "task_folders", "tasks_dir", "budget", "allow_cpu")
-ELSEWHERE += ("devices",)
+ELSEWHERE += ("devices", "figures")
 
 
 class Predictions:

@@ -1,17 +1,30 @@
 """What every figure must keep: no text on another, and none cut."""
 
+import re
+import zlib
+from contextlib import suppress
 from itertools import combinations
-from unittest.mock import patch
 
 import numpy as np
 from PIL import Image
 
-from memloc.figures.style import SAVED, save
+from memloc.figures.fit import fit
+from memloc.figures.style import look
+
+SHARES = (1, 0.833, 0.694)  # of the text's size: of text, numbers on axes, values in cells
+
+
+def fitted(figure):
+    """A figure as it is when it is saved."""
+    with look():
+        fit(figure)
+    return figure
 
 
 def boxes(texts):
+    """Text, box, and whether it is slanted: such a box is far larger than its ink."""
     shown = [t for t in texts if t.get_visible() and t.get_text().strip()]
-    return [(t.get_text(), t.get_window_extent()) for t in shown]
+    return [(t.get_text(), t.get_window_extent(), t.get_rotation() % 90 > 0) for t in shown]
 
 
 def visible_axes(figure):
@@ -34,24 +47,43 @@ def check_texts(found):
             texts += boxes(ticks + labels + (list(legend.get_texts()) if legend else []))
         for legend in figure.legends:
             texts += boxes(legend.get_texts())
-        for (a, box), (b, other) in combinations(texts, 2):
+        whole = (figure._suptitle, figure._supxlabel, figure._supylabel)
+        texts += boxes([text for text in whole if text is not None])
+        for (a, box, slanted), (b, other, also) in combinations(texts, 2):
             inner = box.padded(-0.5), other.padded(-0.5)
-            # boxes of slanted labels are far larger than their ink
-            if name != "correlations":
+            if not (slanted or also):
                 assert not inner[0].overlaps(inner[1]), f"{name}: {a!r} on {b!r}"
-        for text, box in texts:
+        for text, box, _ in texts:
             frame = figure.bbox.padded(2)
             assert frame.contains(*box.min) and frame.contains(*box.max), f"{name}: {text!r} cut"
 
 
-def check_files(found, folder):
-    """Assert that no file has ink at its edge and no PDF a Type 3 font; closes the figures."""
-    for name, figure in found.items():
-        png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
-        with patch.dict(SAVED, {"savefig.dpi": 150}):  # enough to see an edge
-            save(figure, [png, pdf])
-        with Image.open(png) as image:
-            ink = np.array(image.convert("L")) < 250
-        edges = ink[:1], ink[-1:], ink[:, :1], ink[:, -1:]
-        assert ink.any() and not any(edge.any() for edge in edges), f"{name}: ink at the edge"
-        assert b"/Type3" not in pdf.read_bytes(), name
+def text_sizes(pdf):
+    """Sizes in points of all text of a PDF's bytes."""
+    found = set()
+    for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.S):
+        with suppress(zlib.error):
+            content = zlib.decompress(stream)
+            found |= {float(size) for size in re.findall(rb"/[\w-]+ ([\d.]+) Tf", content)}
+    return found
+
+
+def check_pdf(path, page):
+    """Assert that a PDF has no Type 3 font, is no larger than a page, and has its sizes of text."""
+    pdf = path.read_bytes()
+    assert b"/Type3" not in pdf
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
+    wide, high = (float(side) / 72 for side in box.groups())
+    assert wide <= page.width + 0.01 and high <= page.height + 0.01, (wide, high)
+    sizes, wanted = text_sizes(pdf), [page.font_size * share for share in SHARES]
+    assert sizes and all(any(abs(s - w) < 0.02 for w in wanted) for s in sizes), sizes
+
+
+def check_png(path, dots=300):
+    """Assert that a PNG has so many dots per inch, and no ink at its edge."""
+    with Image.open(path) as image:
+        assert round(image.info["dpi"][0]) == dots
+        ink = np.array(image.convert("L")) < 250
+    rim = max(1, dots // 150)
+    edges = ink[:rim], ink[-rim:], ink[:, :rim], ink[:, -rim:]
+    assert ink.any() and not any(edge.any() for edge in edges), f"{path.name}: ink at the edge"

@@ -9,6 +9,7 @@ from memloc.figures.draw import draw
 from memloc.generalise.detection import CLEANLAB, LOSS, MEMORISATION
 from memloc.generalise.detection import COLUMNS as DETECTION
 from memloc.generalise.scores import COLUMNS as GENERALISATION
+from memloc.generalise.scores import EXAMPLE_COLUMNS
 from memloc.localise.gradients.variants import COLUMNS as GRADIENTS
 from memloc.localise.gradients.variants import VARIANTS
 from memloc.localise.probes.weights import COLUMNS as PROBES
@@ -168,6 +169,21 @@ def generalisation_scores(tasks, models):
                 }
             )  # fmt: skip
     return pd.DataFrame(rows, columns=GENERALISATION)
+
+
+def example_scores(n, never=0, chance=1 / 6):
+    """A generalisation.tsv of n examples, of which no half held out the first `never`."""
+    draw = np.random.default_rng(0)
+    noisy = draw.random(n) < 0.15
+    held = np.where(noisy, draw.beta(0.6, 3, n), draw.beta(4, 0.6, n))
+    trained = held + (1 - held) * draw.beta(5, 1.2, n)
+    frame = pd.DataFrame({"index": np.arange(n), "noisy": noisy, "n_heldout": 15, "n_trained": 15})
+    frame["generalisation"], frame["training_memorisation"] = held, trained
+    frame.loc[: never - 1, ["n_heldout", "generalisation"]] = 0, np.nan
+    frame["counterfactual_memorisation"] = trained - frame["generalisation"]
+    above = np.where(held > chance, "yes", "no")
+    frame["above_chance"] = np.where(frame["n_heldout"] > 0, above, "none")
+    return frame[EXAMPLE_COLUMNS]
 
 
 def detection_scores(tasks, models):

@@ -267,6 +267,21 @@ def test_a_new_figure_is_an_entry_and_a_drawer(copy):
     assert 'id="figure-counted_toy"' in page and "Windows</strong> of Toy, counted." in page
 
 
+def test_how_figures_look_draws_them_again_and_computes_nothing(copy):
+    change(copy, figures={"width": "single", "font_size": 7})
+    plan = planned(copy)
+    assert {name for name in plan if not name.startswith("figure_")} == {"report", "all"}
+    drawn = sum(count for name, count in plan.items() if name.startswith("figure_"))
+    assert drawn == len(list((copy / "results/figures").glob("*.png")))
+    change(copy, figures={"format": ["pdf", "png", "svg"]})
+    snakemake(copy)
+    assert len(list((copy / "results/figures").glob("*.svg"))) == drawn
+    assert planned(copy) == {}
+    change(copy, figures={"format": ["pdf", "png"]})
+    # the page shows all settings, and the budget is of a plan with fewer files
+    assert planned(copy).keys() == {"report", "budget", "all"}
+
+
 def change(folder: Path, **settings) -> None:
     """Change the study's settings; those of a section are laid over it."""
     study = yaml.safe_load((folder / "study.yaml").read_text())

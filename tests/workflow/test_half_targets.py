@@ -56,7 +56,10 @@ def test_tables_keep_their_contract(finished):
 def test_figures_are_drawn_from_the_tables(finished):
     names = ("generalisation", "memorisation_map_toy_tiny")
     targets = [f"results/figures/{name}.{kind}" for name in names for kind in ("pdf", "png")]
-    assert set(planned(finished, *targets)) == {"figure_generalisation", "figure_memorisation_map"}
+    targets += [f"results/figures/memorisation_map_tiny.{kind}" for kind in ("pdf", "png")]
+    assert set(planned(finished, *targets)) == {
+        *("figure_generalisation", "figure_memorisation_map", "figure_task_memorisation_map")
+    }
     snakemake(finished, *targets)
     assert all((finished / target).stat().st_size > 1000 for target in targets)
 

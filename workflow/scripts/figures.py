@@ -1,7 +1,8 @@
-"""Draw one figure as PDF and PNG."""
+"""Draw one figure, as PDF, PNG and what else is asked for."""
 
 from jobs import job
 from memloc.figures.draw import draw
+from memloc.figures.page import page_of
 
 with job(snakemake):
     draw(
@@ -12,4 +13,5 @@ with job(snakemake):
         models=snakemake.params.names["models"],
         chosen=dict(snakemake.wildcards.items()),
         runs=snakemake.params.get("runs", ()),
+        page=page_of(*snakemake.params.page),
     )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import synthetic
-from figure_checks import check_texts
+from figure_checks import check_texts, fitted
 from memloc.figures.detection import detection
 
 
@@ -15,8 +15,7 @@ def test_every_method_of_every_task_stands_in_its_models_column(only):
     models = dict(list(synthetic.MODELS.items())[:only])
     frame = synthetic.detection_scores(tasks, models)
     figure = detection(frame, tasks, models)
-    figure.canvas.draw()
-    check_texts({"detection": figure})
+    check_texts({"detection": fitted(figure)})
     shown = [axes for axes in figure.axes if axes.get_title()]
     assert [axes.get_title() for axes in shown] == [m["label"] for m in models.values()]
     for axes, model in zip(shown, models, strict=True):
@@ -30,6 +29,5 @@ def test_every_method_of_every_task_stands_in_its_models_column(only):
 def test_a_perfect_order_has_no_bar():
     frame = synthetic.detection_scores(["rte"], ["bert"]).assign(auroc=1.0, ci_low=np.nan)
     figure = detection(frame, {"rte": synthetic.TASKS["rte"]}, {"bert": {"label": "BERT"}})
-    figure.canvas.draw()
-    check_texts({"detection": figure})
+    check_texts({"detection": fitted(figure)})
     plt.close("all")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figure_checks import check_texts, visible_axes
+from figure_checks import check_texts, fitted, visible_axes
 from memloc.figures.edits import edit_fronts, mean_by_layer, reverted_areas
 from memloc.summary.edits import edit_table
 from memloc.windows import all_windows
@@ -27,9 +27,7 @@ def test_every_task_has_its_panel():
     assert len(visible_axes(figure)) == frame["task"].nunique()
     areas = reverted_areas({task: [windows(0, 1, 6)] for task in TASKS}, TASKS, "BERT · Swapping")
     assert len(visible_axes(areas)) == len(TASKS)
-    for drawn in (figure, areas):
-        drawn.canvas.draw()
-    check_texts({"edits": figure, "reverted": areas})
+    check_texts({"edits": fitted(figure), "reverted": fitted(areas)})
 
 
 def test_a_layers_share_is_the_mean_over_lengths_of_the_windows_with_it():

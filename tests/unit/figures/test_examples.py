@@ -13,7 +13,7 @@ def test_figure_has_a_row_per_task_and_all_lengths(tmp_path):
     figure = example_maps(
         read_tsv(outputs["example_shares"]), example_tables.TASKS, example_tables.MODELS, "bert"
     )
-    left, right = figure.axes
+    left, right, _ = figure.axes
     assert [t.get_text() for t in left.get_yticklabels()] == ["RTE", "TREC"]
     assert [t.get_text() for t in left.get_xticklabels()] == ["1", "2", "3", "none"]
     assert [t.get_text() for t in right.get_xticklabels()] == ["1", "2", "3"]

@@ -2,30 +2,15 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 
 import synthetic
-from figure_checks import check_texts
-from memloc.figures.generalisation import generalisation, memorisation_map
+from figure_checks import check_texts, fitted
+from memloc.figures.generalisation import generalisation
+from memloc.figures.maps import memorisation_map
 from memloc.figures.style import save
-from memloc.generalise.scores import EXAMPLE_COLUMNS
 
 CHANCE = 1 / 6
-
-
-def examples(n, never=0):
-    draw = np.random.default_rng(0)
-    noisy = draw.random(n) < 0.15
-    held = np.where(noisy, draw.beta(0.6, 3, n), draw.beta(4, 0.6, n))
-    trained = held + (1 - held) * draw.beta(5, 1.2, n)
-    frame = pd.DataFrame({"index": np.arange(n), "noisy": noisy, "n_heldout": 15, "n_trained": 15})
-    frame["generalisation"], frame["training_memorisation"] = held, trained
-    frame.loc[: never - 1, ["n_heldout", "generalisation"]] = 0, np.nan
-    frame["counterfactual_memorisation"] = trained - frame["generalisation"]
-    above = np.where(held > CHANCE, "yes", "no")
-    frame["above_chance"] = np.where(frame["n_heldout"] > 0, above, "none")
-    return frame[EXAMPLE_COLUMNS]
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +21,9 @@ def closed():
 
 @pytest.mark.parametrize("n, never", [(12, 0), (240, 9), (16_000, 0)])
 def test_a_map_has_every_example_at_its_place_and_legible_text(tmp_path, n, never):
-    frame = examples(n, never)
+    frame = synthetic.example_scores(n, never)
     figure = memorisation_map(frame, CHANCE, "Implicit Hate", "OPT-1.3B")
-    figure.canvas.draw()
-    check_texts({"map": figure})
+    check_texts({"map": fitted(figure)})
     axes = next(axes for axes in figure.axes if axes.get_xlabel())
     found = np.concatenate([points.get_offsets() for points in axes.collections])
     columns = ["training_memorisation", "generalisation"]
@@ -56,7 +40,7 @@ def test_a_map_has_every_example_at_its_place_and_legible_text(tmp_path, n, neve
 
 def test_the_same_table_gives_the_same_bytes(tmp_path):
     for name in ("one", "two"):
-        figure = memorisation_map(examples(200), CHANCE, "RTE", "BERT")
+        figure = memorisation_map(synthetic.example_scores(200), CHANCE, "RTE", "BERT")
         save(figure, [tmp_path / f"{name}.pdf", tmp_path / f"{name}.png"])
     for kind in ("pdf", "png"):
         assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
@@ -68,8 +52,7 @@ def test_scores_of_all_tasks_and_models_stand_in_their_columns(only):
     models = dict(list(synthetic.MODELS.items())[:only])
     frame = synthetic.generalisation_scores(tasks, models)
     figure = generalisation(frame, tasks, models)
-    figure.canvas.draw()
-    check_texts({"generalisation": figure})
+    check_texts({"generalisation": fitted(figure)})
     shown = [axes for axes in figure.axes if axes.get_title()]
     assert [axes.get_title() for axes in shown] == [m["label"] for m in models.values()]
     for axes, model in zip(shown, models, strict=True):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import synthetic
-from memloc.figures.layers import layer_curves, matrix, short, technique_curves
+from memloc.figures.layers import layer_curves, short, technique_curves
+from memloc.figures.matrices import matrices
 from memloc.figures.style import task_styles
 from memloc.localise.weights import mean_matrix
 from memloc.summary.weights import summarise_runs
@@ -13,7 +14,7 @@ from memloc.summary.weights import summarise_runs
 
 def test_matrix_has_short_windows_on_top_and_true_values():
     windows = [synthetic.windows(0, seed, 4) for seed in (1, 2)]
-    figure = matrix(windows, "RTE", "OPT", "Layer swapping")
+    figure = matrices({"rte": windows}, synthetic.TASKS, "OPT")
     axes = figure.axes[0]
     assert axes.yaxis_inverted()
     values = axes.collections[0].get_array().reshape(4, 4)
@@ -26,8 +27,8 @@ def test_undefined_normalisation_is_said_in_the_figure():
     windows = synthetic.windows(0, 1, 3)
     windows.loc[(windows["start"] == 1) & (windows["end"] == 3), "noisy_error"] = 0.0
     windows["noisy_error_normalised"] = np.nan
-    figure = matrix([windows], "RTE", "OPT", "Layer swapping")
-    assert any("not normalised" in axes.get_ylabel() for axes in figure.axes)
+    figure = matrices({"rte": [windows]}, synthetic.TASKS, "OPT")
+    assert "not normalised" in figure.axes[0].get_title()
     plt.close(figure)
 
 

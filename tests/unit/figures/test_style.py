@@ -1,11 +1,19 @@
 """Tasks are told apart everywhere, and files are the same every time."""
 
+from itertools import combinations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
+from PIL import Image
 
 import synthetic
-from memloc.figures import style
-from memloc.figures.layers import matrix
+from colours import distance, lab
+from memloc.figures import centroids, control, detection, heads, maps, style
+from memloc.figures.matrices import matrices
 from memloc.report.marks import outline
+from memloc.study.techniques import TECHNIQUES
 
 
 def test_every_task_has_its_own_look():
@@ -55,11 +63,68 @@ def test_colours_stand_out_from_white():
             assert 1.05 / (luminance(shade) + 0.05) >= 2.9, shade
 
 
+def test_no_two_colours_are_near_each_other():
+    """Of all shades that tasks have, and of all techniques; the formula by its authors' pairs."""
+    assert distance((50, 2.6772, -79.7751), (50, 0, -82.7485)) == pytest.approx(2.0425, abs=1e-4)
+    assert distance((50, 2.5, 0), (73, 25, -18)) == pytest.approx(27.1492, abs=1e-4)
+    tasks = [shade for _, shades in style.GROUPS.values() for shade in shades]
+    for colours in (tasks, [found.mark[0] for found in TECHNIQUES.values()]):
+        for one, other in combinations(colours, 2):
+            assert distance(lab(one), lab(other)) >= 12, (one, other)
+
+
+def lightness(colour):
+    return lab(colour)[0]
+
+
+def test_figures_can_be_read_in_grey():
+    """Marks of tasks, techniques and the like differ; where they don't, lightness does."""
+    looks = {name: (s.colour, s.marker) for name, s in style.task_styles(synthetic.TASKS).items()}
+    sets = [
+        list(looks.values()),
+        [(found.mark[0], *found.mark[1:]) for found in TECHNIQUES.values()],
+        [*control.MARKS], [*control.PLACE_MARKS.values()], [*detection.MARKS.values()],
+        [*centroids.GREYS.values()],
+    ]  # fmt: skip
+    for marks in sets:
+        for (one, *form), (other, *also) in combinations(marks, 2):
+            assert form != also or abs(lightness(one) - lightness(other)) >= 15, (form, also)
+
+
+@pytest.mark.parametrize(
+    "scale, parts",
+    [(plt.get_cmap("YlGnBu"), [(0, 1)]), (maps.MEMORISED, [(0, 1)]),
+     (plt.get_cmap("RdBu_r"), [(0, 0.5), (0.5, 1)])],
+)  # fmt: skip
+def test_scales_rise_or_fall_in_lightness(scale, parts):
+    """Those of one direction all the way; that of correlations to each side of its middle."""
+    for low, high in parts:
+        steps = np.diff([lightness(scale(x)) for x in np.linspace(low, high, 64)])
+        assert (steps > -0.05).all() or (steps < 0.05).all()
+
+
+def test_a_task_keeps_its_colour_in_a_png(tmp_path):
+    """However few pixels it has beside a map's."""
+    table = synthetic.windows(0, 1, 12)
+    styles = style.task_styles(synthetic.TASKS)
+    frame = pd.concat(
+        pd.DataFrame({"task": task, "model": "m", "head": head, "layer": range(1, 13),
+                      "noisy_error": table["noisy_error"][head : head + 12]})
+        for task in styles for head in range(1, 13)
+    )  # fmt: skip
+    style.save(heads.head_maps(frame, synthetic.TASKS, {}, "m"), [tmp_path / "heads.png"])
+    with Image.open(tmp_path / "heads.png") as picture:
+        found = [lab(np.array(c) / 255) for _, c in picture.convert("RGB").getcolors(256)]
+    for name, look in styles.items():
+        assert min(distance(lab(look.colour), colour) for colour in found) < 3, name
+
+
 def test_files_are_the_same_every_time(tmp_path):
     for turn in ("a", "b"):
-        figure = matrix([synthetic.windows(0, 1, 3)], "RTE", "OPT", "Layer swapping")
-        style.save(figure, [tmp_path / f"{turn}.pdf", tmp_path / f"{turn}.png"])
-    for kind in ("pdf", "png"):
+        figure = matrices({"rte": [synthetic.windows(0, 1, 3)]}, synthetic.TASKS, "OPT")
+        style.save(figure, [tmp_path / f"{turn}.{kind}" for kind in ("pdf", "png", "svg")])
+    for kind in ("pdf", "png", "svg"):
         first, second = ((tmp_path / f"{turn}.{kind}").read_bytes() for turn in ("a", "b"))
         assert first == second
-        assert b"Date" not in first and b"Matplotlib" not in first
+        assert b"CreationDate" not in first and b"dc:date" not in first
+        assert b"Matplotlib" not in first

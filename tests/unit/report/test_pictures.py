@@ -11,7 +11,8 @@ import synthetic
 from memloc.figures.draw import draw
 from memloc.report.page import write_report
 from memloc.report.pictures import caption
-from memloc.study.figures import KINDS, FigureKind, by_model, tables
+from memloc.study.figures import KINDS
+from memloc.study.kinds.kind import FigureKind, by_model, tables
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -29,7 +30,7 @@ def test_every_kind_has_a_caption_that_names_its_wildcards(kind):
 )
 def test_labels_are_no_markup(label):
     """As a file's caption in Snakemake's report, too, where the names of task files stand."""
-    html = unescape(str(caption("centroids", {"task": label, "model": label})))
+    html = unescape(str(caption("task_centroids", {"task": label, "model": label})))
     assert html.count(label) == 2 and "problematic" not in html
 
 

@@ -115,3 +115,33 @@ def test_a_models_label_that_no_figure_can_show():
     config["model_sources"]["bert"]["label"] = "BE\ufeffRT"
     with pytest.raises(MemlocError, match=r"model_sources\.bert\.label holds U\+FEFF"):
         check_config(config, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        ("width", "half", "figures.width = 'half': give full, single or inches, from 2 to 10"),
+        ("width", 1.9, "figures.width = 1.9: give full, single"),
+        ("width", 11, "figures.width = 11: give full, single"),
+        ("width", True, "figures.width = True: give full, single"),
+        ("font_size", 3, "figures.font_size = 3: 3 is less than the minimum of 4"),
+        ("font_size", 15, "figures.font_size = 15: 15 is greater than the maximum of 14"),
+        ("format", ["pdf", "png", "eps"], "figures.format.2 = 'eps': 'eps' is not one of"),
+        ("format", ["png", "svg"], "lacks pdf, which the page needs; add it"),
+        ("format", "svg", "figures.format = 'svg': write a list, as [svg]"),
+        ("dpi", 300, "unknown key 'figures.dpi'. Known: font_size, format, width"),
+    ],
+)
+def test_how_figures_are_drawn_is_refused_with_a_remedy(key, value, said):
+    config = study()
+    config["figures"][key] = value
+    with pytest.raises(MemlocError) as refused:
+        check_config(config, SCHEMA)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("width", ["full", "single", 2, 5.5, 10])
+def test_widths_of_figures_that_are_accepted(width):
+    config = study()
+    config["figures"] = {"width": width, "font_size": 7, "format": ["svg", "png", "pdf"]}
+    check_config(config, SCHEMA)

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import grid_of, handle, technique_label
+from memloc.figures.panels import handle, legend_below, open_panels, rows_of, technique_label
 from memloc.figures.style import Entries, look, task_styles
 from memloc.summary.depth import BINARY, CENTROID_EVENTS, depths
 
@@ -22,14 +22,12 @@ def binarised(mcog: pd.DataFrame, events: pd.DataFrame | None, tasks: Entries) -
     styles = task_styles(tasks)
     names = [name for name in styles if f"{name}{BINARY}" in styles]
     quantities = [n for n in frame if n.startswith("mcog:") or n in CENTROID_EVENTS]
-    columns = min(COLUMNS, len(quantities))
-    rows = -(-len(quantities) // columns)
     with look():
-        height = 0.3 * len(names) + 0.6
-        figure, grid = grid_of(rows, columns, 2.0, height, sharey=True)
-        figure.set_size_inches(max(4.4, 2.0 * columns + 1.0), height * rows + 0.6)
-        panels = list(grid.flat)
-        for axes, quantity in zip(panels, quantities, strict=False):
+        labels, row = rows_of([styles[name].label for name in names])
+        figure, panels, _ = open_panels(
+            len(quantities), COLUMNS, 1.5, max(0.3, row) * len(names), sharey=True
+        )
+        for axes, quantity in zip(panels, quantities, strict=True):
             over = frame[quantity].groupby(level="task").agg(["mean", "std"])
             for height_of, name in enumerate(names):
                 for task, offset, fill in ((name, -0.14, None), (f"{name}{BINARY}", 0.14, "none")):
@@ -40,19 +38,17 @@ def binarised(mcog: pd.DataFrame, events: pd.DataFrame | None, tasks: Entries) -
                             color=styles[name].colour, marker=styles[name].marker, mfc=fill,
                             elinewidth=0.9, capsize=1.5,
                         )  # fmt: skip
-            axes.set_yticks(range(len(names)), [styles[name].label for name in names])
+            axes.set_yticks(range(len(names)), labels)
             axes.set_ylim(len(names) - 0.5, -0.5)
             technique = quantity.removeprefix("mcog:")
             axes.set_title(TITLES.get(quantity) or f"M-CoG, {technique_label(technique)}")
             axes.set_xlabel("layer")
-        for axes in panels[len(quantities) :]:
-            axes.set_visible(False)
         marks = dict(color="#333333", marker="o", ls="")
         handles = [
             handle(label="all classes", **marks),
             handle(label="two classes", mfc="none", **marks),
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2)
+        legend_below(figure, handles)
     return figure
 
 

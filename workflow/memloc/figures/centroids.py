@@ -3,19 +3,20 @@
 Frames are those of `memloc.explain.events`: `curves` with CURVE_COLUMNS, `events` with COLUMNS.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from memloc.explain.centroid_events import CROSSING, INITIATION, LEAST
 from memloc.explain.centroids import is_pooled
 from memloc.explain.events import SOURCES
 from memloc.figures.draw import Given
-from memloc.figures.panels import grid_of, handle, label_lowest, label_of, open_panels
-from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_styles
+from memloc.figures.panels import grid_of, handle, label_lowest, label_of, legend_below, open_panels
+from memloc.figures.style import LAYER_WIDTH, Entries, TaskStyle, layer_ticks, look, task_styles
 
 TITLES = {
     "trained": "as trained",
@@ -31,50 +32,85 @@ PLACE = "place between centroids\n(a = 0, b = 1)"
 
 def centroid_curves(
     curves: pd.DataFrame,
-    pairs: Iterable[pd.DataFrame],
+    pairs: Mapping[str, Sequence[pd.DataFrame]],
+    events: pd.DataFrame,
+    tasks: Entries,
+    models: Entries,
+    model: str,
+) -> Figure:
+    """Figure 10 for one model, a panel per task of the model as trained.
+
+    `pairs`: the seeds' centroids.tsv by task; a thin line per pair of classes with enough noisy
+    examples, its mean over seeds.
+    """
+    styles = task_styles(tasks)
+    names = [task for task in styles if task in pairs]
+    n_layers = int(curves.loc[curves["model"] == model, "layer"].max())
+    with look():
+        figure, panels, columns = open_panels(
+            len(names), 4, max(2.2, LAYER_WIDTH * n_layers), 1.3, sharex=True, sharey=True
+        )
+        for axes, name in zip(panels, names, strict=True):
+            chosen = _of(curves, name, model)
+            _panel(axes, chosen, lines_of_pairs(pairs[name]), "trained", styles[name])
+            words = _in_words(events, name, model, "trained")
+            axes.set_title(f"{styles[name].label}\n{words}", fontsize="small")
+        panels[0].set_ylim(*_limits(curves[curves["model"] == model]))
+        label_lowest(panels, columns, "layer")
+        figure.supylabel(PLACE.replace("\n", " "))
+        legend_below(figure, _handles("#333333", "o"))
+        figure.suptitle(label_of(models, model))
+    return figure
+
+
+def task_centroid_curves(
+    curves: pd.DataFrame,
+    pairs: Sequence[pd.DataFrame],
     events: pd.DataFrame,
     tasks: Entries,
     models: Entries,
     task: str,
     model: str,
 ) -> Figure:
-    """Figures 10 and 11 for one task: a panel as trained, one per half of the layers swapped.
-
-    `pairs`: the seeds' centroids.tsv; a thin line per pair of classes with enough noisy examples,
-    its mean over seeds.
-    """
-    chosen = _of(curves, task, model)
-    table = pd.concat(pairs)
-    table = table[~is_pooled(table) & table["n_noisy"].ge(LEAST)]
-    lines = table.groupby(["source", "class_a", "class_b", "layer"], sort=False)
-    lines = lines["noisy_mean"].mean().unstack("layer")
+    """Figures 10 and 11 for one task: a panel as trained, one per half of the layers swapped."""
+    chosen, lines = _of(curves, task, model), lines_of_pairs(pairs)
     style, n_layers = task_styles(tasks)[task], int(chosen["layer"].max())
     with look():
-        width = max(2.1, LAYER_WIDTH * n_layers)
-        figure, grid = grid_of(1, len(SOURCES), width, 2.4, sharey=True)
-        figure.set_size_inches(width * len(SOURCES) + 0.6, 3.0)
+        figure, grid = grid_of(1, len(SOURCES), max(2.0, LAYER_WIDTH * n_layers), 1.7, sharey=True)
         for axes, source in zip(grid[0], SOURCES, strict=True):
-            part = chosen[chosen["source"] == source].sort_values("layer")
-            of = lines[lines.index.get_level_values("source") == source]
-            if len(of) > 2:
-                for _, row in of.iterrows():
-                    axes.plot(row.index, row, color=style.colour, lw=0.5, alpha=0.35)
-            places_of_groups(axes, part, style.colour, style.marker)
+            _panel(axes, chosen, lines, source, style)
             axes.set_ylim(*_limits(chosen))
             axes.set_xlabel("layer")
-            axes.set_title(
-                f"{TITLES[source]}\n{_in_words(events, task, model, source)}", fontsize=7
-            )
+            words = _in_words(events, task, model, source)
+            axes.set_title(f"{TITLES[source]}\n{words}", fontsize="small")
         grid[0][0].set_ylabel(PLACE)
-        handles = [
-            handle(color=grey, ls=line, label=CLEAN[group]) for group, (grey, line) in GREYS.items()
-        ]
-        noisy: dict[str, Any] = dict(
-            color=style.colour, marker=style.marker, label="noisy, from b to a"
-        )
-        figure.legend(handles=[*handles, handle(**noisy)], loc="outside lower center", ncols=3)
-        figure.suptitle(f"{style.label} · {label_of(models, model)}", fontsize=9)
+        legend_below(figure, _handles(style.colour, style.marker))
+        figure.suptitle(f"{style.label} · {label_of(models, model)}")
     return figure
+
+
+def lines_of_pairs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Mean place of noisy examples of single pairs of classes: rows by source and pair, layers."""
+    table = pd.concat(tables)
+    table = table[~is_pooled(table) & table["n_noisy"].ge(LEAST)]
+    lines = table.groupby(["source", "class_a", "class_b", "layer"], sort=False)
+    return lines["noisy_mean"].mean().unstack("layer")
+
+
+def _panel(
+    axes: Axes, chosen: pd.DataFrame, lines: pd.DataFrame, source: str, style: TaskStyle
+) -> None:
+    of = lines[lines.index.get_level_values("source") == source]
+    if len(of) > 2:
+        for _, row in of.iterrows():
+            axes.plot(row.index, row, color=style.colour, lw=0.5, alpha=0.35)
+    part = chosen[chosen["source"] == source].sort_values("layer")
+    places_of_groups(axes, part, style.colour, style.marker)
+
+
+def _handles(colour: str, marker: Any) -> list[Line2D]:
+    clean = [handle(CLEAN[group], color=grey, ls=line) for group, (grey, line) in GREYS.items()]
+    return [*clean, handle("noisy, from b to a", color=colour, marker=marker)]
 
 
 def places_of_groups(axes: Axes, part: pd.DataFrame, colour: str, marker: Any) -> None:
@@ -132,9 +168,7 @@ def swapped_halves(curves: pd.DataFrame, tasks: Entries, models: Entries, model:
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
     with look():
-        figure, panels, columns = open_panels(
-            len(names), 4 if width < 3 else 2, width, 1.6, sharex=True, sharey=True
-        )
+        figure, panels, columns = open_panels(len(names), 4, width, 1.2, sharex=True, sharey=True)
         for axes, name in zip(panels, names, strict=True):
             style = styles[name]
             for source in SOURCES:
@@ -149,19 +183,27 @@ def swapped_halves(curves: pd.DataFrame, tasks: Entries, models: Entries, model:
             axes.set_title(style.label, color=style.colour)
             layer_ticks(axes.xaxis, n_layers)
         label_lowest(panels, columns, "layer")
-        figure.supylabel("noisy examples\n(a = 0, b = 1)", fontsize=8)
+        figure.supylabel("noisy examples (a = 0, b = 1)")
         handles = [
             handle(color="#333333", ls=LINES[source], label=TITLES[source]) for source in SOURCES
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 
 def centroids_figure(given: Given) -> Figure:
+    """Drawn from runs, the centroids.tsv of all tasks, and the summary's centroids and events."""
+    curves, events = given.read("centroids"), given.read("events")
+    return centroid_curves(
+        curves, given.by_task("runs"), events, given.tasks, given.models, given.model
+    )
+
+
+def task_centroids_figure(given: Given) -> Figure:
     """Drawn from runs, the seeds' centroids.tsv, and the summary's centroids and events."""
     frames = given.read("centroids"), given.read("runs"), given.read("events")
-    return centroid_curves(*frames, given.tasks, given.models, given.task, given.model)
+    return task_centroid_curves(*frames, given.tasks, given.models, given.task, given.model)
 
 
 def swapped_halves_figure(given: Given) -> Figure:

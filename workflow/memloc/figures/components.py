@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.matrices import by_task_of, matrices
-from memloc.figures.panels import handle, label_lowest, label_of, open_panels
+from memloc.figures.matrices import matrices
+from memloc.figures.panels import handle, label_lowest, label_of, legend_below, open_panels
 from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_styles
 
 LABELS = {"layer": "whole layer", "attention": "attention", "mlp": "feed-forward"}
@@ -25,9 +25,7 @@ def component_curves(frame: pd.DataFrame, tasks: Entries, models: Entries, model
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
     with look():
-        figure, panels, columns = open_panels(
-            len(names), 4 if width < 3 else 2, width, 1.6, sharex=True, sharey=True
-        )
+        figure, panels, columns = open_panels(len(names), 4, width, 1.2, sharex=True, sharey=True)
         for axes, name in zip(panels, names, strict=True):
             for component in components:
                 part = chosen[(chosen["task"] == name) & (chosen["component"] == component)]
@@ -36,13 +34,13 @@ def component_curves(frame: pd.DataFrame, tasks: Entries, models: Entries, model
             layer_ticks(axes.xaxis, n_layers)
         panels[0].set_ylim(bottom=0)  # once all is drawn: panels share the axis
         label_lowest(panels, columns, "layer")
-        figure.supylabel("mean memorisation\nerror", fontsize=8)
+        figure.supylabel("mean memorisation error")
         handles = [
             handle(color="#333333", marker=LINES[c][0], ls=LINES[c][1], label=LABELS[c])
             for c in components
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 
@@ -57,7 +55,7 @@ def component_matrix_figure(given: Given) -> Figure:
     """Drawn from runs, the window tables of one component of all tasks."""
     swapped = LABELS[given.chosen["component"]]
     title = f"{label_of(given.models, given.model)} · {swapped} swapped"
-    return matrices(by_task_of(given), given.tasks, title)
+    return matrices(given.by_task("runs"), given.tasks, title)
 
 
 def components_figure(given: Given) -> Figure:

@@ -11,10 +11,12 @@ from matplotlib.lines import Line2D
 from memloc.control.scores import KS, ONE_LAYER, WEIGHTS
 from memloc.figures.draw import Given
 from memloc.figures.panels import (
+    across,
     grid_of,
     handle,
     handles_of,
     label_of,
+    legend_below,
     offsets_of,
     present,
     technique_label,
@@ -57,10 +59,9 @@ def control_accuracy(frame: pd.DataFrame, tasks: Entries) -> Figure:
     styles, rows = task_styles(tasks), _rows(frame)
     names = [t for t in styles if t in set(frame["task"])]
     with look():
-        width = max(2.2, 0.42 * len(rows) + 0.7)
-        shape = (2, 2) if len(rows) <= BESIDE else (4, 1)
-        figure, grid = grid_of(*shape, width, 2.9, sharex=True, sharey=True)
-        figure.set_size_inches(shape[1] * width + 1.6, 1.9 * shape[0] + 1.3)
+        width = max(2.2, 0.42 * len(rows))
+        shape = (2, 2) if len(rows) <= BESIDE and across(width) > 1 else (4, 1)
+        figure, grid = grid_of(*shape, width, 1.5, sharex=True, sharey=True)
         for k, (over, by_place) in zip(KS, grid.reshape(2, 2), strict=True):
             part = frame[frame["k"] == k]
             paper = part[part["design"] == NEIGHBOURS]
@@ -71,7 +72,7 @@ def control_accuracy(frame: pd.DataFrame, tasks: Entries) -> Figure:
         _finish_accuracy(grid, frame, rows)
         chance = handle(color="#555555", lw=0.8, ls=":", label="random guess")
         handles = [*_task_handles(frame, names, styles), *marks, chance]
-        figure.legend(handles=handles, loc="outside right center")
+        legend_below(figure, handles)
     return figure
 
 
@@ -161,8 +162,7 @@ def control_weights(frame: pd.DataFrame, tasks: Entries, models: Entries, model:
     n_layers = int(chosen["layer"].max())
     width = max(1.9, LAYER_WIDTH * n_layers)
     with look():
-        figure, grid = grid_of(len(techniques), len(pairs), width, 1.3, sharex=True, sharey=True)
-        figure.set_size_inches(width * len(pairs) + 0.8, 1.3 * len(techniques) + 1.0)
+        figure, grid = grid_of(len(techniques), len(pairs), width, 1.1, sharex=True, sharey=True)
         for row, technique in zip(grid, techniques, strict=True):
             for axes, pair in zip(row, pairs, strict=True):
                 _shade(axes, pair)
@@ -182,8 +182,8 @@ def control_weights(frame: pd.DataFrame, tasks: Entries, models: Entries, model:
         for axes in grid[-1]:
             axes.set_xlabel("layer")
         handles = handles_of(names, styles)
-        figure.legend(handles=handles, loc="outside lower center", ncols=4)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 

@@ -10,10 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import label_of, present, technique_label
+from memloc.figures.fit import CELL
+from memloc.figures.page import page
+from memloc.figures.panels import grid_of, label_of, present, technique_label
 from memloc.figures.style import Entries, look
 from memloc.study.techniques import TECHNIQUES
 from memloc.summary.correlations import FOUND
+
+CELL_LEAST, LABELS = 0.36, 1.0  # inches that a cell's two numbers and a panel's labels need
 
 
 def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figure:
@@ -43,11 +47,16 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
             notes = part.loc[pd.to_numeric(part["rho"], errors="coerce").isna()]
             grids.append((level, values, texts, notes))
             sizes.append(max(len(names), 2))
-        size = 0.75 * sum(sizes) + 1.6 * len(levels), 0.75 * max(sizes) + 1.1
-        figure, axes_row = plt.subplots(
-            1, len(levels), figsize=size, squeeze=False, width_ratios=sizes
-        )  # fmt: skip
-        for axes, (level, values, texts, notes) in zip(axes_row[0], grids, strict=True):
+        beside = CELL_LEAST * sum(sizes) + LABELS * len(levels) <= page().width
+        shape = (1, len(levels)) if beside else (len(levels), 1)
+        ratios: Any = {"width_ratios" if beside else "height_ratios": sizes}
+        side = sum(sizes) if beside else max(sizes)
+        cell = min(0.75, (page().width - LABELS * shape[1]) / side)
+        figure, grid = grid_of(*shape, cell, cell, **ratios)
+        along, over = cell * sum(sizes), cell * max(sizes)
+        figure.square = True
+        figure.panels = (along, over) if beside else (over, along)
+        for axes, (level, values, texts, notes) in zip(grid.flat, grids, strict=True):
             labels = [
                 technique_label(name, short=True)
                 if level == "technique"
@@ -55,8 +64,9 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
                 for name in values
             ]
             sns.heatmap(
-                values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", square=True,
-                annot=texts.to_numpy(), fmt="", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
+                values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r",
+                annot=texts.to_numpy(), fmt="", annot_kws={"size": "x-small", "gid": CELL},
+                linewidths=0.5, cbar=False,
                 xticklabels=labels, yticklabels=labels,
             )  # fmt: skip
             _cell_notes(axes, notes, list(values))
@@ -71,8 +81,8 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
 
 def _empty(words: str) -> Figure:
     with look():
-        figure = plt.figure(figsize=(4.5, 0.8))
-        figure.text(0.5, 0.5, words, ha="center", va="center")
+        figure = plt.figure(figsize=(min(4.5, page().width), 0.8))
+        figure.text(0.5, 0.5, words, ha="center", va="center", wrap=True)
     return figure
 
 
@@ -80,8 +90,13 @@ def _cell_text(row: Any) -> str:
     """rho, and below it that of all rows pooled where it differs in what it is of."""
     if pd.isna(row.rho):
         return ""
-    pooled = "" if pd.isna(row.rho_pooled) else f"\n({row.rho_pooled:.2f})"
-    return f"{row.rho:.2f}{pooled}"
+    pooled = "" if pd.isna(row.rho_pooled) else f"\n({_short(row.rho_pooled)})"
+    return f"{_short(row.rho)}{pooled}"
+
+
+def _short(rho: float) -> str:
+    """Two decimals without the leading zero, so that cells have room for them: .91, -.05, 1.00."""
+    return f"{rho:.2f}".replace("0.", ".", 1)
 
 
 def _cell_notes(axes: Axes, notes: pd.DataFrame, names: list[str]) -> None:
@@ -90,7 +105,7 @@ def _cell_notes(axes: Axes, notes: pd.DataFrame, names: list[str]) -> None:
         text = str(row.note).replace("n too", "n\N{NO-BREAK SPACE}too").replace(" ", "\n")
         for x, y in ((row.a, row.b), (row.b, row.a)):
             place = names.index(x) + 0.5, names.index(y) + 0.5
-            axes.text(*place, text, ha="center", va="center", fontsize=6, color="#444444")
+            axes.text(*place, text, ha="center", va="center", fontsize="x-small", color="#444444")
 
 
 def correlations_figure(given: Given) -> Figure:

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import grid_of, handle, label_lowest, label_of, present
+from memloc.figures.page import page
+from memloc.figures.panels import handle, label_lowest, label_of, legend_below, open_panels, present
 from memloc.figures.style import Entries, look
 from memloc.summary.correlations import FOUND
 from memloc.summary.depth import POOLED
@@ -16,7 +17,7 @@ from memloc.summary.depth import POOLED
 WORDS = {
     "crossing": "crossing", "probing-memorisation": "mem. » gen.", "mcog": "M-CoG",
     "initiation": "initiation", "probing-initiation": "probes 90 %",
-    "score": "generalisation score", "validation_scaled": "validation score", "all": "all models",
+    "score": "gen. score", "validation_scaled": "val. score", "all": "all models",
 }  # fmt: skip
 OURS, PAPER = "#111111", "#c2410c"
 FAMILIES = ("generalisation", "events")
@@ -40,22 +41,18 @@ def depth_correlations(frame: pd.DataFrame, models: Entries) -> Figure:
     chosen = frame[frame["family"].isin(FAMILIES) & frame["included"].eq(FOUND)]
     rows = rows_of(chosen)
     levels = present(["all", *models], chosen["level"])
-    columns = min(COLUMNS, len(levels))
-    lines = -(-len(levels) // columns)
     with look():
-        height = 0.21 * len(rows) + 0.5
-        figure, grid = grid_of(lines, columns, 2.1, height, sharex=True, sharey=True)
-        figure.set_size_inches(max(4.6, 1.8 * columns + 1.5), height * lines + 0.7)
-        panels = list(grid.flat)
-        for axes, level in zip(panels, levels, strict=False):
+        height = max(0.17, page().line) * len(rows)
+        figure, panels, columns = open_panels(
+            len(levels), COLUMNS, 2.6, height, sharex=True, sharey=True
+        )
+        for axes, level in zip(panels, levels, strict=True):
             _panel(axes, chosen[chosen["level"] == level], list(rows))
             axes.set_title(WORDS.get(level) or label_of(models, level))
             axes.set_yticks(range(len(rows)), list(rows.values()))
-        for axes in panels[len(levels) :]:
-            axes.set_visible(False)
-        label_lowest(panels[: len(levels)], columns, "Spearman's ρ")
+        label_lowest(panels, columns, "Spearman's ρ")
         _groups(panels[::columns], rows)
-        figure.legend(handles=_legend(), loc="outside lower center", ncols=3 if columns > 1 else 1)
+        legend_below(figure, _legend())
     return figure
 
 
@@ -65,7 +62,12 @@ def _panel(axes: Axes, part: pd.DataFrame, order: list[Quantity]) -> None:
         place = order.index((kind, row.a, row.b))
         if pd.isna(row.rho):
             axes.text(
-                -0.95, place, row.note.split(";")[0], va="center", fontsize=6, color="#555555"
+                -0.95,
+                place,
+                row.note.split(";")[0].split(":")[0],
+                va="center",
+                fontsize="x-small",
+                color="#555555",
             )
         else:
             if not pd.isna(row.ci_low):
@@ -92,9 +94,9 @@ def _groups(panels: Sequence[Axes], rows: Iterable[Quantity]) -> None:
             middle = sum(i for i, k in enumerate(kinds) if k == kind) / kinds.count(kind)
             text = WORDS[kind].replace(" score", "\nscore")
             axes.annotate(
-                text, (0, middle), xytext=(-92, 0), xycoords=("axes fraction", "data"),
-                textcoords="offset points", rotation=90, ha="center", va="center", fontsize=7,
-                color="#555555",
+                text, (0, middle), xytext=(-11 * page().font_size, 0),
+                xycoords=("axes fraction", "data"), textcoords="offset points", rotation=90,
+                ha="center", va="center", fontsize="small", color="#555555",
             )  # fmt: skip
 
 

@@ -5,7 +5,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import grid_of, handle, label_of, offsets_of, present
+from memloc.figures.panels import (
+    grid_of,
+    handle,
+    label_of,
+    legend_below,
+    offsets_of,
+    present,
+    rows_of,
+)
 from memloc.figures.style import Entries, look, task_styles
 from memloc.generalise.detection import CLEANLAB, LOSS, MEMORISATION
 
@@ -23,24 +31,24 @@ def detection(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
     names = [task for task in styles if task in set(frame["task"])]
     columns = present(models, frame["model"])
     with look():
-        height = 0.3 * len(names) + 0.6
-        figure, grid = grid_of(2, len(columns), 2.5, height, sharey=True)
-        figure.set_size_inches(max(4.4, 2.5 * len(columns) + 1.2), 2 * height + 0.8)
-        for row, (value, title) in zip(grid, ROWS.items(), strict=True):
-            for axes, model in zip(row, columns, strict=True):
+        labels, row = rows_of([styles[name].label for name in names])
+        high = max(0.8, max(0.27, row) * len(names))  # the rows' own labels need as much
+        figure, grid = grid_of(2, len(columns), 2.2, high, sharey=True)
+        for line, (value, title) in zip(grid, ROWS.items(), strict=True):
+            for axes, model in zip(line, columns, strict=True):
                 part = frame[frame["model"] == model]
                 for place, name in enumerate(names):
                     _dots(axes, part[part["task"] == name], place, value)
-                axes.set_yticks(range(len(names)), [styles[name].label for name in names])
+                axes.set_yticks(range(len(names)), labels)
                 axes.set_ylim(len(names) - 0.5, -0.5)
                 axes.tick_params(axis="y", length=0)
                 axes.set_xlim(-0.02, 1.03)
-                axes.set_xlabel(title)
+            line[0].set_ylabel(title)
         for axes, model in zip(grid[0], columns, strict=True):
             axes.set_title(label_of(models, model))
         handles = [handle(name, color=c, marker=m, ls="") for name, (c, m) in MARKS.items()]
         handles.append(handle("random order", color="#555555", marker="|", ls="", markersize=9))
-        figure.legend(handles=handles, loc="outside upper center", ncols=2)
+        legend_below(figure, handles)
     return figure
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from memloc.figures.page import Page, drawn_for
 from memloc.figures.style import Entries, for_files, save
 from memloc.store.tables import read_tsv
 
@@ -37,6 +38,13 @@ class Given:
         single = isinstance(path, str | os.PathLike)
         return read_tsv(path) if single else [read_tsv(one) for one in path]
 
+    def by_task(self, name: str) -> dict[str, list[Any]]:
+        """The frames of a table that there is one of for each of `runs`, by task."""
+        found: dict[str, list[Any]] = {}
+        for run, frame in zip(self.runs, self.read(name), strict=True):
+            found.setdefault(run["task"], []).append(frame)
+        return found
+
     @property
     def task(self) -> str:
         return self.chosen["task"]
@@ -58,12 +66,14 @@ def draw(
     models: Entries,
     chosen: Mapping[str, str] | None = None,
     runs: Sequence[Mapping[str, Any]] = (),
+    page: Page = Page(),  # noqa: B008 (it is frozen)
 ) -> None:
-    """Draw one figure and save it to `outputs` (.pdf and .png).
+    """Draw one figure for a page, and save it to `outputs` (.pdf, .png, .svg).
 
     drawer: "module:function" of memloc, a function from Given to a Figure; see Given for the rest.
     """
     for_files()
     module, _, function = drawer.partition(":")
     figure_of = getattr(import_module(f"memloc.{module}"), function)
-    save(figure_of(Given(tables, tasks, models, dict(chosen or {}), runs)), outputs)
+    with drawn_for(page):
+        save(figure_of(Given(tables, tasks, models, dict(chosen or {}), runs)), outputs)

@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.matrices import by_task_of
 from memloc.figures.panels import (
     handle,
     label_lowest,
     label_of,
+    legend_below,
     open_panels,
     present,
     technique_label,
@@ -38,7 +38,7 @@ def edit_fronts(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str
     names = [task for task in styles if task in set(chosen["task"])]
     techniques = present(TECHNIQUES, chosen["technique"])
     with look():
-        figure, panels, columns = open_panels(len(names), 3, 2.4, 1.9, foot=1.2, sharey=True)
+        figure, panels, columns = open_panels(len(names), 3, 2.3, 1.4, sharey=True)
         for axes, name in zip(panels, names, strict=True):
             for technique in techniques:
                 part = chosen[(chosen["task"] == name) & (chosen["technique"] == technique)]
@@ -47,10 +47,10 @@ def edit_fronts(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str
             axes.set_ylim(-0.04, 1.04)
             axes.set_title(styles[name].label, color=styles[name].colour)
         label_lowest(panels, columns, "accuracy lost (points)")
-        figure.supylabel("noise undone", fontsize=8)
+        figure.supylabel("noise undone")
         handles = [_handle(technique) for technique in techniques]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 
@@ -86,9 +86,7 @@ def reverted_areas(
     n_layers = max(int(table["end"].max()) for tables in by_task.values() for table in tables)
     width = max(2.2, LAYER_WIDTH * n_layers)
     with look():
-        figure, panels, columns = open_panels(
-            len(names), 4 if width < 3 else 2, width, 1.6, sharex=True, sharey=True
-        )
+        figure, panels, columns = open_panels(len(names), 4, width, 1.2, sharex=True, sharey=True)
         for axes, name in zip(panels, names, strict=True):
             all_ = mean_by_layer(by_task[name], "noisy_error")
             original = mean_by_layer(by_task[name], "to_original")
@@ -101,17 +99,17 @@ def reverted_areas(
             layer_ticks(axes.xaxis, n_layers)
         panels[0].set_ylim(bottom=0)
         label_lowest(panels, columns, "layer")
-        figure.supylabel("share of noisy\nexamples", fontsize=8)
+        figure.supylabel("share of noisy examples")
         handles = [
             handle("to the original label", color="#333333", lw=6, alpha=0.75),
             handle("to another label", color="#333333", lw=6, alpha=0.25),
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2)
-        figure.suptitle(title, fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(title)
     return figure
 
 
 def reverted_figure(given: Given) -> Figure:
     """Drawn from runs, the window tables of one technique of all tasks of many classes."""
     title = f"{label_of(given.models, given.model)} · {technique_label(given.technique)}"
-    return reverted_areas(by_task_of(given), given.tasks, title)
+    return reverted_areas(given.by_task("runs"), given.tasks, title)

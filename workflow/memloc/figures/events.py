@@ -14,8 +14,16 @@ from matplotlib.lines import Line2D
 from memloc.explain.centroid_events import CROSSING, INITIATION
 from memloc.explain.probing_events import PROBING_INITIATION, PROBING_MEMORISATION
 from memloc.figures.draw import Given
-from memloc.figures.panels import grid_of, handle, label_of, present
-from memloc.figures.style import LAYER_WIDTH, Entries, Styles, layer_ticks, look, task_styles
+from memloc.figures.panels import (
+    handle,
+    label_lowest,
+    label_of,
+    legend_below,
+    open_panels,
+    present,
+    rows_of,
+)
+from memloc.figures.style import Entries, Styles, layer_ticks, look, task_styles
 
 EVENTS = {  # rows of panels: title, the event of memorisation and that of classes
     "centroid analysis": (CROSSING, INITIATION),
@@ -41,21 +49,19 @@ def events_by_task(
     peers = trained[trained["model"].map(depth) == common]
     if peers["model"].nunique() > 1:
         columns.insert(0, ("mean over models", _over_models(peers), common))
+    cells = [(title, *column) for title in rows for column in columns]
     with look():
-        height = 0.24 * len(names) + 0.6
-        widths = [max(2.2, LAYER_WIDTH * n) for *_, n in columns]
-        figure, grid = grid_of(
-            len(rows), len(columns), 1, height, sharey=True, width_ratios=widths
-        )  # fmt: skip
-        size = sum(widths) + 1.3, height * len(rows) + 0.8
-        figure.set_size_inches(max(4.4, size[0]), size[1])
-        for line, title in zip(grid, rows, strict=True):
-            for axes, (label, frame, n_layers) in zip(line, columns, strict=True):
-                _event_panel(axes, frame, EVENTS[title], names, styles, n_layers)
-                axes.set_title(f"{title}\n{label}", fontsize=8)
-        for axes in grid[-1]:
-            axes.set_xlabel("layer")
-        figure.legend(handles=_event_handles(rows), loc="outside lower center", ncols=2)
+        labels, row = rows_of([styles[name].label for name in names])
+        width = max(1.3, 0.11 * max(n for *_, n in columns))
+        figure, panels, beside = open_panels(
+            len(cells), len(columns), width, 1.3 * row * len(names), sharey=True
+        )
+        for axes, (title, label, frame, n_layers) in zip(panels, cells, strict=True):
+            _event_panel(axes, frame, EVENTS[title], names, styles, n_layers)
+            axes.set_yticks(range(len(names)), labels)
+            axes.set_title(f"{title}\n{label}", fontsize="small")
+        label_lowest(panels, beside, "layer")
+        legend_below(figure, _event_handles(rows), most=2)
     return figure
 
 
@@ -92,15 +98,14 @@ def _event_panel(
             if row["n_none"]:
                 of = row["n"] + row["n_none"]
                 axes.text(
-                    n_layers + 1.6, height + 1.6 * shift, f"{mark} {row['n_none']}/{of} never",
-                    fontsize=5.5, va="center", color="#444444",
+                    n_layers + 1.6, height + 1.8 * shift, f"{mark}{row['n_none']}/{of}",
+                    fontsize="x-small", va="center", color="#444444",
                 )  # fmt: skip
         if len(layers) == 2:
             axes.plot(layers, [height - 0.12, height + 0.12], color=style.colour, lw=0.7)
     layer_ticks(axes.xaxis, n_layers, never=True)
     axes.set_xlim(0.5, n_layers + 1.5)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), [styles[n].label for n in names])
 
 
 def _event_handles(rows: Iterable[str]) -> list[Line2D]:

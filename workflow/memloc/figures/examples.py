@@ -1,19 +1,26 @@
 """Where single examples sit: their smallest reverting windows, and single layers that revert."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import label_of
+from memloc.figures.fit import CELL
+from memloc.figures.page import page
+from memloc.figures.panels import grid_of, label_of, rows_of
 from memloc.figures.style import Entries, look, task_styles
 
 PANELS = {
     "length": "layers of the smallest window\nthat reverts an example",
     "layer": "layer that reverts\nan example alone",
 }
+
+CELL_LEAST, LABELS = 0.2, 1.4  # inches that a cell's number, and all labels, need
 
 
 def percent(value: float) -> str:
@@ -39,23 +46,31 @@ def example_maps(frame: pd.DataFrame, tasks: Entries, models: Entries, model: st
             ]
         most = max(np.nan_to_num(grid.to_numpy(float)).max() for grid in grids.values())
         widths = [grid.shape[1] for grid in grids.values()]
-        size = 0.3 * sum(widths) + 2.2, 0.27 * len(names) + 1.6
-        figure, row = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=widths)
-        for axes, (kind, grid) in zip(row, grids.items(), strict=True):
+        labels, row = rows_of([styles[name].label for name in names])
+        beside = CELL_LEAST * sum(widths) + LABELS <= page().width
+        shape: dict[str, Any] = {"width_ratios": widths} if beside else {}
+        figure, places = grid_of(*((1, 2) if beside else (2, 1)), 1, 1, sharey=True, **shape)
+        side = 0.28 * (sum(widths) if beside else max(widths))
+        figure.panels = side, max(0.24, row) * len(names) * (1 if beside else 2)
+        for axes, (kind, grid) in zip(places.flat, grids.items(), strict=True):
             values = grid.to_numpy(float)
             sns.heatmap(
                 values, ax=axes, vmin=0, vmax=max(most, 0.01), cmap="YlGnBu",
                 linewidths=0.4, cbar=False,
                 annot=np.vectorize(percent, otypes=[str])(np.nan_to_num(values)), fmt="",
-                annot_kws={"size": 6}, xticklabels=False, yticklabels=False,
+                annot_kws={"size": "x-small", "gid": CELL}, xticklabels=False, yticklabels=False,
             )  # fmt: skip
-            axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns), fontsize=7)
-            axes.set_yticks(np.arange(len(names)) + 0.5, [styles[n].label for n in names])
+            axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns))
+            axes.set_yticks(np.arange(len(names)) + 0.5, labels)
             axes.tick_params(length=0, rotation=0)
             axes.grid(visible=False)
             axes.set_xlabel(PANELS[kind])
             axes.set_ylabel("")
-        figure.suptitle(f"{label_of(models, model)}: % of memorised noisy examples", fontsize=9)
+        scale = ScalarMappable(plt.Normalize(0, 100 * max(most, 0.01)), "YlGnBu")
+        figure.colorbar(
+            scale, ax=list(places.flat), label="%", location="bottom", shrink=0.5, aspect=30
+        )
+        figure.suptitle(f"{label_of(models, model)}: % of memorised noisy examples")
     return figure
 
 

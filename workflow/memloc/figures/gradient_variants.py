@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 
 from memloc.figures.control import MARKS
 from memloc.figures.draw import Given
-from memloc.figures.panels import grid_of, handle, label_of, present
-from memloc.figures.style import Entries, look, task_styles
+from memloc.figures.panels import grid_of, handle, label_of, legend_below, present
+from memloc.figures.style import Entries, layer_ticks, look, task_styles
 from memloc.localise.gradients.variants import (
     CLEAN,
     NOISY,
@@ -51,8 +51,7 @@ def gradient_variants(
     n_layers = int(chosen[0][1]["layer"].max())
     width = max(1.6, 0.12 * n_layers + 0.3)
     with look():
-        figure, grid = grid_of(2 * len(names), len(STEPS), width, 1.5, sharex=True)
-        figure.set_size_inches(width * len(STEPS) + 0.6, 3.2 * len(names) + 1.0)
+        figure, grid = grid_of(2 * len(names), len(STEPS), width, 1.15, sharex=True, sharey="row")
         pairs = sorted({run["pair"] for run, *_ in chosen}, key=pair_of)
         marks = dict(zip(pairs, itertools.cycle(MARKS), strict=False))
         for upper, lower, name in zip(grid[::2], grid[1::2], names, strict=True):
@@ -65,18 +64,17 @@ def gradient_variants(
         for axes in grid[-1]:
             axes.set_xlabel("layer")
         for axes in grid.flat:
-            step = 1 if n_layers <= 8 else 2
-            axes.set_xticks(range(1, n_layers + 1, step))
+            layer_ticks(axes.xaxis, n_layers)
         handles = [_pair_handle(pair, mark) for pair, mark in marks.items()]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles, most=6)
+        figure.suptitle(label_of(models, model))
     return figure
 
 
 def _finish_variants(panels: tuple[np.ndarray, np.ndarray], label: str) -> None:
     upper, lower = panels
     for axes, title in zip([*upper, *lower], [*NORMS, *(t for _, t in STEPS)], strict=True):
-        axes.set_title(title, fontsize=8)
+        axes.set_title(title, fontsize="small")
     upper[0].set_ylabel(f"{label}\nrelative norm")
     lower[0].set_ylabel(f"{label}\nlayer weight")
     for axes in upper:

@@ -3,10 +3,10 @@
 Frames are those of `memloc.summary`. Layers are numbered 1..L on every axis.
 """
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -14,12 +14,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
+from memloc.figures.fit import CELL
+from memloc.figures.page import page
 from memloc.figures.panels import (
     grid_of,
     handle,
     handles_of,
     label_lowest,
     label_of,
+    legend_below,
     offsets_of,
     open_panels,
     present,
@@ -50,26 +53,6 @@ def short(value: float) -> str:
     return "1" if text == "1.00" else text.removeprefix("0")
 
 
-def matrix(tables: Sequence[pd.DataFrame], task: str, model: str, technique: str) -> Figure:
-    """Figure 3: rows are window lengths 1..L from top to bottom, columns layers 1..L.
-
-    `tables` are the seeds' window tables, the other arguments labels. Shows normalised errors, or
-    raw ones (and says so) when no seed's normalisation is defined.
-    """
-    values, n_seeds, scale = shown_matrix(tables)
-    n_layers = len(values)
-    clean = np.mean([table["clean_error"].mean() for table in tables])
-    side = max(2.6, 0.3 * min(n_layers, 20))
-    with look():
-        figure, axes = plt.subplots(figsize=(side + 1.3, side + 0.7))
-        heat(axes, values, scale)
-        seeds = "1 seed" if n_seeds == 1 else f"mean of {n_seeds} seeds"
-        axes.set_title(
-            f"{task} · {model} · {technique}\n{seeds}; mean clean error {clean:.1%}", fontsize=8
-        )
-    return figure
-
-
 def shown_matrix(tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, int, str]:
     """The seeds' mean matrix, on how many seeds it rests, and its scale in words.
 
@@ -84,15 +67,18 @@ def shown_matrix(tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, int, str]:
 def heat(axes: Axes, values: np.ndarray, scale: str, annotate: bool = True, **bar: Any) -> None:
     """Draw a matrix of errors (L, L) on an axis; `scale` says whether they are normalised.
 
-    `annotate`: write values into the cells, where there is room; bar: cbar=False for no scale.
+    `annotate`: write values into the cells, where there is room; bar: cbar=False for no scale,
+    square=False for cells of the panel's shape.
     """
+    bar = {
+        "cbar_kws": {"label": f"memorisation error ({scale})", "shrink": 0.8}, "square": True
+    } | bar  # fmt: skip
     n_layers = len(values)
     annotate = annotate and n_layers <= ANNOTATED
     sns.heatmap(
-        values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", square=True, linewidths=0.4,
+        values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", linewidths=0.4,
         annot=np.vectorize(short)(values) if annotate else False, fmt="",
-        annot_kws={"size": 6},
-        **({"cbar_kws": {"label": f"memorisation error ({scale})", "shrink": 0.8}} | bar),
+        annot_kws={"size": "x-small", "gid": CELL}, **bar,
     )  # fmt: skip
     layer_ticks(axes.xaxis, n_layers, first=0.5)
     layer_ticks(axes.yaxis, n_layers, first=0.5)
@@ -118,9 +104,8 @@ def layer_curves(
     line = model_lines(list(models)).get(model, "-")
     n_layers = int(chosen["layer"].max())
     with look():
-        width = max(2.3, LAYER_WIDTH * n_layers)
-        figure, grid = grid_of(len(techniques), len(groups), width, 1.9, sharey="row", sharex=True)
-        figure.set_size_inches(max(4.2, width * len(groups) + 0.6), 1.9 * len(techniques) + 1.1)
+        width = max(2.0, LAYER_WIDTH * n_layers)
+        figure, grid = grid_of(len(techniques), len(groups), width, 1.5, sharey="row", sharex=True)
         for row, technique in zip(grid, techniques, strict=True):
             for axes, group in zip(row, groups, strict=True):
                 names = [t for t in styles if styles[t].group == group]
@@ -130,17 +115,15 @@ def layer_curves(
                     part = chosen[chosen["technique"] == technique]
                     _curves(axes, part, names, styles, line)
                 layer_ticks(axes.xaxis, n_layers)
-            row[0].set_ylabel(f"{technique_label(technique)}\n{TECHNIQUES[technique].quantity}")
+            row[0].set_ylabel(f"{technique_label(technique)}\n{TECHNIQUES[technique].quantity}",
+                              fontsize="small")  # fmt: skip
         for axes, group in zip(grid[0], groups, strict=True):
             axes.set_title(GROUPS[group][0], pad=4)
-        for axes, group in zip(grid[-1], groups, strict=True):
+        for axes in grid[-1]:
             axes.set_xlabel("layer")
-            axes.legend(
-                handles=handles_of([t for t in styles if styles[t].group == group
-                                  and t in set(chosen["task"])], styles, line),
-                loc="upper center", bbox_to_anchor=(0.5, -0.26), ncols=2, columnspacing=1,
-            )  # fmt: skip
-        figure.suptitle(label_of(models, model), fontsize=10)
+        shown = [t for t in styles if t in set(chosen["task"])]
+        legend_below(figure, handles_of(shown, styles, line))
+        figure.suptitle(label_of(models, model))
     return figure
 
 
@@ -152,7 +135,7 @@ def _curves(
     if raw & set(names):
         text = ", ".join(styles[n].label for n in names if n in raw)
         axes.text(0.02, 0.98, f"not normalised: {text}", transform=axes.transAxes, va="top",
-                  fontsize=5.5, color="#444444")  # fmt: skip
+                  fontsize="x-small", color="#444444")  # fmt: skip
     for name in names:
         rows = part[part["task"] == name].sort_values("layer")
         if rows.empty:
@@ -195,13 +178,12 @@ def one_layer(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
     columns = present(models, frame["model"])
     offsets = dict(zip(names, offsets_of(len(names)), strict=True))
     with look():
-        width = max(2.4, 0.95 * len(columns) + 0.5)
-        across = min(len(techniques), 3)
-        down = -(-len(techniques) // across)
-        figure, grid = grid_of(down, across, width, 2.9)
-        figure.set_size_inches(width * across + 1.7, 2.9 * down + 0.3)
+        width = max(2.0, 0.95 * len(columns))
+        figure, panels, across = open_panels(len(techniques), 3, width, 2.2)
+        room = min(width, (page().width - 0.6) / across) / len(columns)
+        labels = [textwrap.fill(label_of(models, m), page().letters(room)) for m in columns]
         tops = {}
-        for axes, technique in zip(grid.flat, techniques, strict=False):
+        for axes, technique in zip(panels, techniques, strict=True):
             part = frame[frame["technique"] == technique]
             value = "error" if part["error"].notna().all() else "error_raw"
             for row in part.itertuples():
@@ -212,7 +194,7 @@ def one_layer(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
                     elinewidth=0.8, ls="",
                 )  # fmt: skip
             axes.axhline(ONE_LAYER_ERROR, color="#555555", lw=0.8, ls=":")
-            axes.set_xticks(range(len(columns)), [label_of(models, m) for m in columns])
+            axes.set_xticks(range(len(columns)), labels)
             axes.set_xlim(-0.5, len(columns) - 0.5)
             axes.grid(axis="x", visible=False)
             for edge in range(1, len(columns)):
@@ -224,11 +206,9 @@ def one_layer(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
         for axes, top in tops.items():
             top = max(top, common)
             axes.set_ylim(-0.02 * top, top)
-        for axes in list(grid.flat)[len(techniques) :]:
-            axes.set_visible(False)
-        for row in grid:
-            row[0].set_ylabel("largest 1-layer\nmemorisation error")
-        figure.legend(handles=handles_of(names, styles), loc="outside right center")
+        for axes in panels[::across]:
+            axes.set_ylabel("largest 1-layer memorisation error")
+        legend_below(figure, handles_of(names, styles))
     return figure
 
 
@@ -245,9 +225,9 @@ def technique_curves(weights: pd.DataFrame, tasks: Entries, models: Entries, mod
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
     with look():
-        height = 1.6 if len(techniques) <= 4 else 2.3  # many lines need room
+        height = 1.2 if len(techniques) <= 4 else 1.8  # many lines need room
         figure, panels, columns = open_panels(
-            len(names), 4 if width < 3 else 2, width, height, sharex=True, sharey=True
+            len(names), 4, width, height, sharex=True, sharey=True
         )
         for axes, name in zip(panels, names, strict=True):
             for technique in techniques:
@@ -262,14 +242,14 @@ def technique_curves(weights: pd.DataFrame, tasks: Entries, models: Entries, mod
             axes.set_ylim(-0.05, 1.08)
             layer_ticks(axes.xaxis, n_layers)
         label_lowest(panels, columns, "layer")
-        figure.supylabel("layer weight\n(largest = 1)", fontsize=8)
+        figure.supylabel("layer weight (largest = 1)")
         handles = [
             handle(label=technique_label(t), color=technique_mark(t)[0],
                        marker=technique_mark(t)[1], ls=technique_mark(t)[2])
             for t in techniques
         ]  # fmt: skip
-        figure.legend(handles=handles, loc="outside lower center", ncols=2 if columns < 3 else 4)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 

@@ -27,18 +27,17 @@ def matrices(by_task: Mapping[str, Sequence[pd.DataFrame]], tasks: Entries, titl
     written = len(names) <= WRITTEN
     side = 2.2 if written else 1.7
     with look():
-        figure, panels, columns = open_panels(
-            len(names), 3 if written else 4, side, side + 0.35, foot=0.4
-        )
+        figure, panels, columns = open_panels(len(names), 3 if written else 4, side, side)
+        figure.square = True
         for axes, name in zip(panels, names, strict=True):
             tables = by_task[name]
             values, n_seeds, scale = shown_matrix(tables)
-            heat(axes, values, scale, annotate=written, cbar=False)
+            heat(axes, values, scale, annotate=written, cbar=False, square=False)
             clean = np.mean([table["clean_error"].mean() for table in tables])
             seeds = "1 seed" if n_seeds == 1 else f"{n_seeds} seeds"
             raw = "" if scale == "normalised" else f", {scale}"
             axes.set_title(
-                f"{styles[name].label}\n{seeds}, clean error {clean:.1%}{raw}", fontsize=7
+                f"{styles[name].label}\n{seeds}, clean error {clean:.1%}{raw}", fontsize="small"
             )
             axes.set_ylabel("")
         for i, axes in enumerate(panels):
@@ -46,20 +45,12 @@ def matrices(by_task: Mapping[str, Sequence[pd.DataFrame]], tasks: Entries, titl
                 axes.set_xlabel("")
         scale_of = ScalarMappable(plt.Normalize(0, 1), "YlGnBu")
         figure.colorbar(scale_of, ax=panels, label="memorisation error", shrink=0.6, aspect=30)
-        figure.supylabel("consecutive layers modified", fontsize=8)
-        figure.suptitle(title, fontsize=9)
+        figure.supylabel("consecutive layers modified")
+        figure.suptitle(title)
     return figure
-
-
-def by_task_of(given: Given) -> dict[str, list[pd.DataFrame]]:
-    """The window tables of runs by task."""
-    found: dict[str, list[pd.DataFrame]] = {}
-    for run, table in zip(given.runs, given.read("runs"), strict=True):
-        found.setdefault(run["task"], []).append(table)
-    return found
 
 
 def matrix_figure(given: Given) -> Figure:
     """Drawn from runs, the window tables of one technique of all tasks."""
     title = f"{label_of(given.models, given.model)} · {technique_label(given.technique)}"
-    return matrices(by_task_of(given), given.tasks, title)
+    return matrices(given.by_task("runs"), given.tasks, title)

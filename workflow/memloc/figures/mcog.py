@@ -1,6 +1,7 @@
 """Figures 6 and 7: the memorisation centre of gravity, of all and averaged."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import grid_of, handle, label_of, offsets_of, present, technique_label
+from memloc.figures.panels import (
+    across,
+    grid_of,
+    handle,
+    label_of,
+    offsets_of,
+    present,
+    rows_of,
+    technique_label,
+)
 from memloc.figures.style import (
     LAYER_WIDTH,
     Entries,
@@ -23,36 +33,39 @@ from memloc.study.techniques import TECHNIQUES, papers
 from memloc.summary.centres import judged
 from memloc.summary.depth import over_techniques
 
+HIGH = 4  # techniques that have room one below the other, with twelve tasks each
+
 
 def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
-    """Figure 6 for every technique and model: tasks from top to bottom, M-CoG on the layer axis."""
+    """Figure 6 for every technique and model: tasks from top to bottom, M-CoG on the layer axis.
+
+    Up to HIGH techniques have a row each, as in the paper; more of them a column.
+    """
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(frame["task"])]
     techniques = present(TECHNIQUES, frame["technique"])
     columns = present(models, frame["model"])
     depth = weights.groupby("model")["layer"].max()
     with look():
-        height = 0.15 * len(names) + 0.55
-        width = max(2.5, LAYER_WIDTH * np.ptp(mcog_limits(frame, int(depth.max()))))
-        figure, grid = grid_of(len(techniques), len(columns), width, height, sharey=True)
-        figure.set_size_inches(max(3.6, width * len(columns) + 1.2), height * len(techniques) + 0.8)
-        for row, technique in zip(grid, techniques, strict=True):
-            for axes, model in zip(row, columns, strict=True):
+        labels, row = rows_of([styles[name].label for name in names])
+        width = max(1.6, LAYER_WIDTH * np.ptp(mcog_limits(frame, int(depth.max()))))
+        upright = len(techniques) <= HIGH or len(techniques) <= len(columns)
+        shape = (techniques, columns) if upright else (columns, techniques)
+        figure, grid = grid_of(len(shape[0]), len(shape[1]), width, row * len(names), sharey=True)
+        for places, one in zip(grid, shape[0], strict=True):
+            for axes, other in zip(places, shape[1], strict=True):
+                technique, model = (one, other) if upright else (other, one)
                 part = frame[(frame["technique"] == technique) & (frame["model"] == model)]
                 _attainable(axes, part)
                 _dots(axes, part.set_index("task"), names, styles)
                 peers = frame[frame["model"].map(depth) == depth[model]]
-                _mcog_axis(axes, int(depth[model]), peers, names, styles)
-                if len(techniques) > 1:
-                    between = "\n" if len(columns) > 2 else " · "
-                    title = f"{label_of(models, model)}{between}{technique_label(technique)}"
-                    axes.set_title(title, fontsize=7)
-                else:
-                    axes.set_title(label_of(models, model))
-        for axes in grid[-1]:
-            axes.set_xlabel("M-CoG (layer)")
-        if len(techniques) == 1:
-            figure.suptitle(technique_label(techniques[0]), fontsize=9)
+                _mcog_axis(axes, int(depth[model]), peers, labels)
+        written: list[Any] = [technique_label, partial(label_of, models)][:: 1 if upright else -1]
+        for axes, name in zip(grid[0], shape[1], strict=True):
+            axes.set_title(written[1](name))
+        for axes, name in zip(grid[:, 0], shape[0], strict=True):
+            axes.set_ylabel(written[0](name))
+        figure.supxlabel("M-CoG (layer)")
     return figure
 
 
@@ -83,7 +96,7 @@ def _dots(
             look_of["markerfacecolor"] = "white"
         if np.isnan(centre):
             inside = axes.get_yaxis_transform()  # x from 0 to 1 of the axes, which aren't final yet
-            axes.text(0.01, height, "undefined", va="center", fontsize=6, transform=inside)
+            axes.text(0.01, height, "undefined", va="center", fontsize="x-small", transform=inside)
             continue
         axes.errorbar(
             centre, height + offset, xerr=None if np.isnan(bar) else bar, ls="", elinewidth=1,
@@ -109,14 +122,12 @@ def mcog_limits(frame: pd.DataFrame, n_layers: int) -> tuple[float, float]:
     return max(0.8, low), min(n_layers + 0.2, high)
 
 
-def _mcog_axis(
-    axes: Axes, n_layers: int, frame: pd.DataFrame, names: Sequence[str], styles: Styles
-) -> None:
+def _mcog_axis(axes: Axes, n_layers: int, frame: pd.DataFrame, labels: Sequence[str]) -> None:
     low, high = mcog_limits(frame, n_layers)
     layer_ticks(axes.xaxis, n_layers)
     axes.set_xlim(low, high)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), [styles[n].label for n in names], fontsize=7)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(range(len(labels)), labels)
     axes.axvline((n_layers + 1) / 2, color="#555555", lw=0.8, ls=":")
 
 
@@ -147,8 +158,9 @@ def mcog_averages(
     ]
     spread = pd.concat(means)
     with look():
-        row = max(0.38, 0.09 * max(len(ours), frame["model"].nunique()))
-        figure, grid = grid_of(1, 2, 3.6, row * len(names) + 1.2, sharey=True)
+        labels, least = rows_of([styles[name].label for name in names])
+        row = max(0.38, least, 0.08 * max(len(ours), frame["model"].nunique()))
+        figure, grid = grid_of(1, 2, 3.1, row * len(names), sharey=True)
         for axes, mean, panel in zip(grid[0], means, panels, strict=True):
             by, title, label, mark, order, side = panel
             entries = present(order, mean.index.get_level_values(by))
@@ -168,14 +180,14 @@ def mcog_averages(
                 bars = mean.loc[entry]
                 _dots(axes, bars, names, styles, offset, **marks)
                 handles.append(handle(label=label(entry), ls="", **marks))
-            _mcog_axis(axes, n_layers, spread, names, styles)
+            _mcog_axis(axes, n_layers, spread, labels)
             for edge in range(1, len(names)):
                 axes.axhline(edge - 0.5, color="#cccccc", lw=0.6)
             axes.grid(axis="y", visible=False)
             axes.set_title(title)
             axes.set_xlabel("M-CoG (layer)")
             place: Any = f"outside lower {side}"
-            figure.legend(handles=handles, loc=place, ncols=2, columnspacing=1)
+            figure.legend(handles=handles, loc=place, ncols=across(3.1), columnspacing=1)
     return figure
 
 

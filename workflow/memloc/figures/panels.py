@@ -3,15 +3,19 @@
 `tasks` maps a task to {category, label}, `models` a model to {label}; both in display order.
 """
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from memloc.figures.fit import Sheet
+from memloc.figures.page import page
 from memloc.figures.style import Entries, Styles
 from memloc.study.techniques import TECHNIQUES
 
@@ -36,31 +40,57 @@ def present(order: Iterable[str], values: Iterable[str]) -> list[str]:
 
 def grid_of(
     n_rows: int, n_columns: int, width: float, height: float, **kwargs: Any
-) -> tuple[Figure, np.ndarray]:
-    """A figure and its grid of panels, of about `width` by `height` inches each."""
-    return plt.subplots(
-        n_rows, n_columns, figsize=(width * n_columns + 0.4, height * n_rows + 0.4),
-        squeeze=False, **kwargs,
-    )  # fmt: skip
+) -> tuple[Sheet, np.ndarray]:
+    """A figure and its grid of panels, of `width` by `height` inches each where the page allows."""
+    made: Any = plt.subplots(n_rows, n_columns, squeeze=False, FigureClass=Sheet, **kwargs)
+    figure, grid = made
+    figure.panels = width * n_columns, height * n_rows
+    figure.set_size_inches(width * n_columns + 1, height * n_rows + 3)  # until it is fitted
+    return figure, grid
 
 
 def open_panels(
-    count: int, columns: int, width: float, height: float, foot: float = 1.0, **shared: Any
-) -> tuple[Figure, list[Axes], int]:
-    """A figure of `count` panels in rows of at most `columns`, with room for a legend below them.
+    count: int, columns: int, width: float, height: float, **shared: Any
+) -> tuple[Sheet, list[Axes], int]:
+    """A figure of `count` panels in rows of at most `columns`, and of fewer on a narrow page.
 
-    `width` and `height` are of one panel and `foot` is the legend's room, in inches. Gives the
-    figure, its panels in reading order and the number of columns; panels of the last row that
-    aren't needed are hidden.
+    Gives the figure, its panels in reading order and the number of columns; panels of the last row
+    that aren't needed are hidden.
     """
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    figure, grid = grid_of(rows, columns, width, height, **shared)
-    figure.set_size_inches(max(4.4, width * columns + 0.5), height * rows + foot)
+    columns = max(1, min(columns, count, across(width)))
+    figure, grid = grid_of(-(-count // columns), columns, width, height, **shared)
     panels = list(grid.flat)
     for axes in panels[count:]:
         axes.set_visible(False)
     return figure, panels[:count], columns
+
+
+def across(width: float) -> int:
+    """How many panels stand side by side on the page, each at least two thirds of `width` wide."""
+    return int((page().width - 0.4) / (0.62 * width))
+
+
+def rows_of(names: Sequence[str], room: float = 0.3) -> tuple[list[str], float]:
+    """Labels of an axis, broken into lines, and the height in inches that a row of one needs.
+
+    `room` is the share of the page's width that labels may take.
+    """
+    letters = page().letters(room * page().width)
+    labels = ["\n".join(textwrap.wrap(name, letters) or [name]) for name in names]
+    return labels, page().line * max(1 + label.count("\n") for label in labels)
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], most: int = 4) -> None:
+    """A legend below all panels, in as many columns as the page has room for, at most `most`."""
+    letters = page().letters(page().width - 0.6)
+    for one in handles:
+        one.set_label("\n".join(textwrap.wrap(str(one.get_label()), letters)))
+    kind: Any = dict(handles=handles, loc="outside lower center", columnspacing=1.2)
+    trial = figure.legend(**kind, ncols=1)
+    wide = trial.get_window_extent().width / figure.dpi
+    trial.remove()
+    columns = max(1, min(most, len(handles), int((page().width - 0.1) / wide)))
+    figure.legend(**kind, ncols=columns)
 
 
 def label_lowest(panels: Sequence[Axes], columns: int, label: str) -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import handle, label_lowest, label_of, open_panels
+from memloc.figures.panels import handle, label_lowest, label_of, legend_below, open_panels
 from memloc.figures.style import LAYER_WIDTH, Entries, layer_ticks, look, task_styles
 
 LINES = {
@@ -22,9 +22,7 @@ def label_probes(frame: pd.DataFrame, tasks: Entries, models: Entries, model: st
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
     with look():
-        figure, panels, columns = open_panels(
-            len(names), 3, width, 1.6, foot=1.1, sharex=True, sharey=True
-        )
+        figure, panels, columns = open_panels(len(names), 4, width, 1.2, sharex=True, sharey=True)
         for axes, name in zip(panels, names, strict=True):
             for (labels, examples), (_, line) in LINES.items():
                 part = chosen[(chosen["task"] == name) & (chosen["labels"] == labels)]
@@ -37,10 +35,10 @@ def label_probes(frame: pd.DataFrame, tasks: Entries, models: Entries, model: st
             axes.set_ylim(-0.03, 1.05)
             layer_ticks(axes.xaxis, n_layers)
         label_lowest(panels, columns, "layer")
-        figure.supylabel("F₁ of probes", fontsize=8)
+        figure.supylabel("F₁ of probes")
         handles = [handle(color="#333333", ls=line, label=label) for label, line in LINES.values()]
-        figure.legend(handles=handles, loc="outside lower center", ncols=1 if columns < 3 else 3)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 

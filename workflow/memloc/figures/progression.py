@@ -9,6 +9,7 @@ from memloc.figures.panels import (
     handles_of,
     label_lowest,
     label_of,
+    legend_below,
     open_panels,
     present,
     technique_label,
@@ -44,7 +45,7 @@ def progression(
     contents = panels_of(chosen)
     ticks = sorted(set(chosen["epoch"]))
     with look():
-        figure, panels, columns = open_panels(len(contents), 3, 2.25, 1.9, foot=0.8)
+        figure, panels, columns = open_panels(len(contents), 3, 2.1, 1.4)
         for axes, (measure, quantities, title) in zip(panels, contents, strict=True):
             for task in names:
                 for quantity in quantities:
@@ -73,12 +74,12 @@ def progression(
             axes.minorticks_off()
             axes.set_title(title)
         label_lowest(panels, columns, "epoch")
-        figure.supylabel("layer, or accuracy", fontsize=8)
+        figure.supylabel("layer, or accuracy")
         handles = handles_of(names, styles) + [
             handle(color="#333333", ls=line, label=label) for label, line in ACCURACY_LINES.values()
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 

@@ -32,7 +32,7 @@ def matrix(axes: Axes | None, table: pd.DataFrame, title: str) -> Axes:
 
     def draw(axes: Axes) -> None:
         heat(axes, values, scale)
-        axes.set_title(f"{title}; mean clean error {table['clean_error'].mean():.1%}", fontsize=8)
+        axes.set_title(f"{title}; mean clean error {table['clean_error'].mean():.1%}")
 
     side = max(2.6, 0.3 * min(len(values), 20))
     return drawn(axes, (side + 1.3, side + 0.5), draw)

@@ -5,6 +5,7 @@ blindness; within a family shades differ in lightness, and the marker tells task
 colour. Tasks of the paper keep their style whichever of them a run covers.
 """
 
+import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -21,18 +22,19 @@ from PIL import Image
 
 from memloc.figures.fit import fit
 from memloc.figures.fonts import OWN, fit_fonts
+from memloc.figures.page import page
 from memloc.store.files import atomic
 from memloc.study.techniques import FALLBACK_MARK, TECHNIQUES
 
 # tasks: name -> {category, label}; models: name -> {label}; both in the order they are shown in
 Entries = Mapping[str, Mapping[str, Any]]
-# category: heading and shades (each at least 3:1 against white)
+# category: heading and shades: each at least 2.9:1 against white, and none near another's
 GROUPS = {
-    "nlu": ("NLU", ("#0b2f66", "#0072b2", "#3d9bdc", "#5a4fcf", "#6f8fb3")),
-    "sentiment": ("Sentiment", ("#8c4a00", "#d17a00", "#b08d2c")),
+    "nlu": ("NLU", ("#0b2f66", "#0072b2", "#3d9bdc", "#5a4fcf", "#9b8fbf")),
+    "sentiment": ("Sentiment", ("#8c4a00", "#d17a00", "#998f63")),
     "hate": ("Hate speech", ("#8b1a4f", "#d6457f")),
-    "topic": ("Topic classification", ("#00532f", "#009e73", "#5f9c7c")),
-    "other": ("Other tasks", ("#222222", "#6b6b6b", "#8a7a6d")),
+    "topic": ("Topics", ("#00532f", "#009e73", "#4a8000")),
+    "other": ("Other tasks", ("#222222", "#6b6b6b", "#b2887d")),
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p", "h", "<", ">", "d", "8")
 PAPER = {  # task: shade within its group, marker
@@ -43,13 +45,20 @@ PAPER = {  # task: shade within its group, marker
 }  # fmt: skip
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 SAVED: dict[Any, Any] = {
-    "pdf.fonttype": 42, "savefig.dpi": 300, "savefig.bbox": "tight", "savefig.pad_inches": 0.04,
+    "pdf.fonttype": 42, "svg.hashsalt": "memloc", "savefig.dpi": 300, "savefig.pad_inches": 0.04,
     "savefig.facecolor": "white",
 }  # fmt: skip
-METADATA = {
+TOO_SMALL = (
+    "%s has no room at %g inches with text of %g points: its files are larger, or names in it "
+    "smaller, than that. Raise figures.width, or lower figures.font_size"
+)
+METADATA: dict[str, dict[str, None]] = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
 }
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -135,16 +144,20 @@ def look() -> AbstractContextManager[None]:
         {
             "font.family": "sans-serif",
             "font.sans-serif": [OWN],  # ships with matplotlib: same glyphs everywhere
-            "font.size": 8,
-            "axes.titlesize": 9,
-            "axes.labelsize": 8,
+            "font.size": page().font_size,  # of which all other sizes are shares
+            "axes.titlesize": "medium",
+            "axes.labelsize": "medium",
+            "figure.titlesize": "medium",
+            "figure.labelsize": "medium",
+            "xtick.labelsize": "small",
+            "ytick.labelsize": "small",
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.grid": True,
             "axes.axisbelow": True,
             "grid.color": "#dddddd",
             "grid.linewidth": 0.5,
-            "legend.fontsize": 7,
+            "legend.fontsize": "small",
             "legend.frameon": False,
             "lines.linewidth": 1.3,
             "lines.markersize": 4.5,
@@ -163,31 +176,39 @@ def layer_ticks(axis: Axis, n_layers: int, first: float = 1, never: bool = False
     `never`: with the place L + 1, which is that of events that never happen.
     """
     words = [str(number) for number in range(1, n_layers + 1)] + (["never"] if never else [])
-    axis.set_ticks([number + first for number in range(len(words))], words, fontsize=7)
+    axis.set_ticks([number + first for number in range(len(words))], words, fontsize="small")
 
 
 def save(figure: Figure, paths: Sequence[str | Path]) -> None:
-    """Write a figure to each path (.pdf or .png), atomically, always the same bytes; close it.
+    """Write a figure to each path (.pdf, .png, .svg), atomically, always the same bytes; close it.
 
     Its settings are those that count when a file is written, not those that it was drawn with:
-    letters stay text in a PDF (TrueType; publishers refuse Type 3), and what reaches over the edge
-    makes the file larger instead of being cut.
+    letters stay text in a PDF (TrueType; publishers refuse Type 3). What has no room on the page
+    makes the file larger than the page instead of being cut, and is logged.
     """
-    with warnings.catch_warnings(), plt.rc_context(SAVED):
+    with warnings.catch_warnings(), look(), plt.rc_context(SAVED):
         fit_fonts(figure)  # which says what glyphs are missing
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        fit(figure)
+        whole = fit(figure)
+        if not whole:
+            logger.warning(TOO_SMALL, Path(paths[0]).stem, page().width, page().font_size)
         for path in paths:
             kind = Path(path).suffix[1:]
             with atomic(path) as draft:
-                figure.savefig(draft, metadata=METADATA[kind])
+                edges = None if whole else "tight"
+                figure.savefig(draft, metadata=METADATA[kind], bbox_inches=edges)
                 if kind == "png":
                     _shrink(draft)
     plt.close(figure)
 
 
 def _shrink(path: Path) -> None:
-    """Write a PNG again with 256 colours: a third of the size, and no difference one can see."""
+    """Write a PNG again with 256 colours: a third of the size, and no difference one can see.
+
+    Colours that few pixels have, such as that of a title, count like others.
+    """
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    small.save(path, optimize=True)
+        small = picture.convert("RGB").quantize(
+            256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )
+    small.save(path, optimize=True, dpi=(SAVED["savefig.dpi"],) * 2)

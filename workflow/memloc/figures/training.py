@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.panels import handle, label_lowest, label_of, open_panels
+from memloc.figures.panels import handle, label_lowest, label_of, legend_below, open_panels
 from memloc.figures.style import Entries, TaskStyle, look, task_styles
 from memloc.summary.training import read_histories
 
@@ -29,7 +29,7 @@ def training(
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(chosen["task"])]
     with look():
-        figure, panels, columns = open_panels(len(names), 4, 2.2, 1.7, sharey=True)
+        figure, panels, columns = open_panels(len(names), 4, 2.2, 1.25, sharey=True)
         for axes, name in zip(panels, names, strict=True):
             part, style = chosen[chosen["task"] == name], styles[name]
             for column, (_, line) in TRAINING_LINES.items():
@@ -42,14 +42,14 @@ def training(
             axes.locator_params(axis="x", integer=True)
             axes.set_title(style.label, color=style.colour)
         label_lowest(panels, columns, "epoch")
-        figure.supylabel("accuracy", fontsize=8)
+        figure.supylabel("accuracy")
         handles = [
             handle(color="#333333", ls=line, lw=1.6, label=label)
             for label, line in TRAINING_LINES.values()
         ]
         handles.append(handle(color="#333333", marker="^", ls="", label="θ_M1 reached"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=2 if columns < 3 else 4)
-        figure.suptitle(label_of(models, model), fontsize=10)
+        legend_below(figure, handles)
+        figure.suptitle(label_of(models, model))
     return figure
 
 

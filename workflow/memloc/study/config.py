@@ -197,6 +197,11 @@ def _special(fault: Fault, key: str) -> str | None:
     """What is said of faults that only a configuration can have."""
     if key.startswith("given."):
         return _special_of_given(fault, key)
+    if key == "figures.width":
+        return f"{key} = {shortly(fault.instance)}: give full, single or inches, from 2 to 10"
+    if key == "figures.format" and fault.validator == "contains":
+        missing = fault.validator_value["const"]
+        return f"{key} = {fault.instance!r} lacks {missing}, which the page needs; add it"
     if fault.validator == "oneOf" and "model_sources" in key:
         return f"{key}: name exactly one of hub, folder, or package with inside"
     if fault.validator == "oneOf":

@@ -347,24 +347,36 @@ class Study:
         """The figures on the page: the study's, and those of stages asked for."""
         return self.figures + self.figures_of(self.requested(targets))
 
-    def figure_files(self, figures: Collection[Mapping[str, Any]], ending: str) -> list[str]:
-        """Their files of one kind, pdf or png."""
-        return [f"{self.places.figure(figure['name'])}.{ending}" for figure in figures]
+    @property
+    def figure_formats(self) -> list[str]:
+        """Endings of the files of every figure."""
+        return self.config["figures"]["format"]
 
-    def figures_of(self, stages: Collection[str]) -> list[dict[str, Any]]:
-        """name, kind and wildcards of the figures of some stages; "" is the main part."""
+    def figure_files(self, figures: Collection[Mapping[str, Any]], *endings: str) -> list[str]:
+        """Their files of some kinds, such as png; of all kinds where none is named."""
+        return [
+            f"{self.places.figure(figure['name'])}.{ending}"
+            for ending in endings or self.figure_formats
+            for figure in figures
+        ]
+
+    def figures_of(self, stages: Collection[str], asked: bool = False) -> list[dict[str, Any]]:
+        """name, kind and wildcards of the figures of some stages; "" is the main part.
+
+        asked: those that are drawn only where somebody asks for them.
+        """
         return [
             dict(name=found.name.format(**words), kind=kind, wildcards=words)
             for stage in stages
             for kind, found in KINDS.items()
-            if found.stage == stage
+            if found.stage == stage and found.asked == asked
             for words in found.drawn_for(self)
         ]
 
     def _check_figure_names(self) -> None:
         """Refuse a study in which two figures would be one file: tasks a, a_b, models b_c, c."""
         seen: dict[str, Mapping[str, Any]] = {}
-        for figure in self.figures:
+        for figure in self.figures + self.figures_of(["", *self.stages], asked=True):
             name, other = figure["name"], seen.get(figure["name"])
             if other:
                 pair = " and ".join(
@@ -385,8 +397,7 @@ class Study:
     def whole(self) -> list[str]:
         """The files that the whole study ends in: page, tables and figures."""
         tables = [self.places.summary(name) for name in self.summary_tables]
-        figures = [file for end in ("pdf", "png") for file in self.figure_files(self.figures, end)]
-        return [self.places.page, *tables, *figures]
+        return [self.places.page, *tables, *self.figure_files(self.figures)]
 
     # --- names ---------------------------------------------------------------------------
 

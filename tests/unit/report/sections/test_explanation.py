@@ -17,10 +17,11 @@ def study(tmp_path_factory):
     return folder, *centroid_tables.study(folder)
 
 
-def drawn(study, kind, chosen, **inputs):
+def drawn(study, kind, chosen, of=()):
     folder, tables, _ = study
     outputs = [folder / f"{kind}.{end}" for end in ("pdf", "png")]
-    draw(KINDS[kind].drawer, outputs, tables | inputs, TASKS, MODELS, chosen)
+    runs = [{"task": "trec"}] * len(of)
+    draw(KINDS[kind].drawer, outputs, tables | {"runs": of}, TASKS, MODELS, chosen, runs)
     assert all(path.stat().st_size > 5000 for path in outputs)
     return Picture(kind, str(outputs[1]), str(outputs[0]), chosen)
 
@@ -33,17 +34,17 @@ def content(study, pictures=(), tables=None, **options):
 
 
 def test_every_kind_is_drawn_and_stands_in_the_section(study):
-    chosen = {"task": "trec", "model": "opt"}
     pictures = [
-        drawn(study, "centroids", chosen, runs=study[2]["trec", "opt"]),
+        drawn(study, "centroids", {"model": "opt"}, study[2]["trec", "opt"]),
         drawn(study, "swapped_halves", {"model": "opt"}),
         drawn(study, "events", {}),
     ]
     section = build(content(study, pictures))
     titles = [part.title for part in section.parts]
     assert titles[0].startswith("When noisy examples turn") and len(titles) == 4
-    assert "TREC, OPT" in section.parts[2].gallery[0]["figures"][0].alt
-    assert "{{" not in str(section.parts[2].caption) and "each task" in section.parts[2].caption
+    (figure,) = section.parts[2].figures
+    assert "a panel per task, for OPT" in figure.alt
+    assert "{{" not in str(figure.caption) and "of OPT, as Figure 10" in figure.caption
     assert "on (n = 48 cases, task × model; never counts as layer 13)" in section.intro
     assert "noisy examples still cross in 0 of 96 runs (task × model × seed)" in section.intro
     assert "96 of 576 ordered pairs of classes (in each run) have fewer than 8" in section.intro

@@ -9,7 +9,7 @@ from memloc.budget.words import number_of
 from memloc.explain.centroid_events import CROSSING, INITIATION, LEAST, NONE
 from memloc.explain.probing_events import PROBING_INITIATION, PROBING_MEMORISATION
 from memloc.report.parts import Absent, Content, Part, Section, Table
-from memloc.report.pictures import drawn, gallery, pictures
+from memloc.report.pictures import pictures
 from memloc.report.tables import Cell, absent, renamed, table, worded
 
 EVENTS = {  # columns of the overview
@@ -47,7 +47,7 @@ def build(content: Content) -> Section:
             tables=[overview(content), _all_events(content, title)],
         ),
         Part("Half of the layers from θ_O", figures=pictures(content, "swapped_halves")),
-        gallery(content, "Centroid analysis", drawn(content, "centroids"), wide=True),
+        Part("Centroid analysis", figures=pictures(content, "centroids")),
         Part("Curves in numbers", tables=[_curves(content)]),
     ]
     return Section([part for part in parts if part], intro=" ".join(_sentences(content)))

@@ -5,7 +5,7 @@ import pandas as pd
 from memloc.budget.words import percent
 from memloc.report.found_noise import finds_noise, found_part
 from memloc.report.parts import Content, Part, Section
-from memloc.report.pictures import drawn, gallery, pictures
+from memloc.report.pictures import pictures
 from memloc.report.tables import table
 
 TABLE = "Generalisation score and validation accuracy"
@@ -48,7 +48,7 @@ def build(content: Content) -> Section:
         note=NOTE.format(model=model),
     )
     never = int(frame["n_never_heldout"].sum())
-    maps = gallery(content, "Memorisation maps", drawn(content, "memorisation_map"))
+    maps = Part("Memorisation maps", figures=pictures(content, "memorisation_map"))
     scores = Part("Scores", figures=pictures(content, "generalisation"), tables=[shown])
     return Section(
         [part for part in (scores, found_part(content), maps) if part],

@@ -1,0 +1,68 @@
+"""Every kind of figure, of large, small and awkward studies, at the widths of papers."""
+
+from importlib import import_module
+
+import matplotlib.pyplot as plt
+import pytest
+
+import synthetic
+from figure_checks import check_pdf, check_png, check_texts, text_sizes
+from figure_tables import Study
+from memloc.figures import style
+from memloc.figures.page import Page, drawn_for, page_of
+from memloc.figures.style import save
+from memloc.study.figures import KINDS
+
+LONG = {
+    "a": {"category": "nlu", "label": "A rather long name of a task of entailment"},
+    "b": {"category": "topic", "label": "Donaudampfschifffahrtsgesellschaft"},
+    "c": {"category": "own", "label": "Price in $ (under_$50_%)"},
+}
+STUDIES = {
+    "large": Study(synthetic.TASKS, synthetic.MODELS),
+    "small": Study({"bbc": synthetic.OWN["bbc"]}, {"mini": {"label": "MiniLM-6"}}, n_layers=6),
+    "long": Study(LONG, {"m": {"label": "A model with a long name, too"}, "n": {"label": "N"}}),
+}
+
+
+def drawn(kind, study, page, folder):
+    """A figure as it is after its files were written: into the folder, as PDF and PNG."""
+    module, _, function = KINDS[kind].drawer.partition(":")
+    with drawn_for(page):
+        figure = getattr(import_module(f"memloc.{module}"), function)(study.given(kind, folder))
+        save(figure, [folder / f"{kind}.pdf", folder / f"{kind}.png"])
+    return figure
+
+
+@pytest.mark.parametrize(
+    "name, width",
+    [("large", "full"), ("large", "single"), ("small", "single"), ("long", "single")],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_fits_its_page(kind, name, width, tmp_path, caplog, monkeypatch):
+    monkeypatch.setitem(style.SAVED, "savefig.dpi", 100)  # the same, sooner
+    page = page_of(width, 8)
+    figure = drawn(kind, STUDIES[name], page, tmp_path)
+    assert not caplog.records, caplog.records[0].message
+    check_pdf(tmp_path / f"{kind}.pdf", page)
+    check_png(tmp_path / f"{kind}.png", 100)
+    figure.draw_without_rendering()
+    check_texts({kind: figure})
+    plt.close("all")
+
+
+@pytest.mark.parametrize("size", [5, 10])
+def test_text_is_as_large_as_it_is_asked_for(size, tmp_path):
+    for kind in ("layer_weights", "matrix", "mcog"):
+        drawn(kind, STUDIES["small"], Page(5.0, size), tmp_path)
+        assert size in text_sizes((tmp_path / f"{kind}.pdf").read_bytes())
+        check_pdf(tmp_path / f"{kind}.pdf", Page(5.0, size))
+
+
+def test_what_has_no_room_is_not_cut_and_said(tmp_path, caplog):
+    drawn("mcog", STUDIES["long"], Page(2.0, 14), tmp_path)
+    (record,) = caplog.records
+    assert "mcog has no room at 2 inches" in record.message
+    for word in ("14 points", "figures.width", "figures.font_size"):
+        assert word in record.message
+    check_png(tmp_path / "mcog.png")
