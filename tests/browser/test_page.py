@@ -73,7 +73,7 @@ def test_dark_is_dark(tab, path):
 
 def column(table, number):
     cells = f"[...document.querySelectorAll('table[data-table={table}] tbody tr')]"
-    return f"{cells}.map(r => r.cells[{number}].dataset.value)"
+    return f"{cells}.map(r => r.cells[{number}].dataset.value ?? r.cells[{number}].textContent)"
 
 
 def test_tables_sort_by_click_and_by_keyboard(tab, path):

@@ -91,7 +91,9 @@ if (explorer) {
     const pair = data.reverted.of?.[`${value("task")}|${value("model")}`];
     const known = pair && value("technique") === "swapping";
     const count = pair?.count[opened] ?? 0;
-    const rows = pair?.rows[opened] ?? [];
+    const held = BigInt(pair?.rows[opened] ?? 0);
+    const texts = pair ? data.reverted.texts[value("task")] : [];
+    const rows = texts.filter((_, i) => (held >> BigInt(i)) & 1n);
     const line = document.createElement("p");
     line.textContent = !pair ? "The texts of examples aren't on this page."
       : !known ? "Which examples a window reverts is known of swapping alone."
@@ -99,8 +101,7 @@ if (explorer) {
         (shown().n[2] > 1 ? ", each in at least one seed" : "") +
         (!count ? "." : count > rows.length ? `; ${rows.length} of them are on this page:` : ":");
     const list = document.createElement("ul");
-    (known ? rows : []).forEach((place) => {
-      const [text, original, trained] = data.reverted.texts[value("task")][place];
+    (known ? rows : []).forEach(([text, original, trained]) => {
       const item = document.createElement("li");
       item.textContent = `${text} (true label ${original}, trained label ${trained})`;
       list.append(item);

@@ -28,7 +28,8 @@ def content(folder, *seeds):
 
 def listed(found, window):
     of = found["of"]["rte|bert"]
-    return {found["texts"]["rte"][place][0] for place in of["rows"].get(window, [])}
+    held = int(of["rows"].get(window, "0x0"), 16)
+    return {words[0] for i, words in enumerate(found["texts"]["rte"]) if held >> i & 1}
 
 
 def test_all_that_a_window_reverts_is_listed_and_counted(tmp_path):

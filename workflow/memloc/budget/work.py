@@ -35,7 +35,7 @@ PROBE_ROWS, PROBE_KINDS = 0.7, 3  # of probes: shares of the rows they train on,
 # Numbers that a token leaves in a layer for the backward pass, in multiples of the layer's width,
 # and of that times the tokens of its input: as localise.retrain's measure_cost measures a layer of
 # BERT (heads 64 wide, dropout on), for inputs of 32 to 448 tokens.
-KEPT, KEPT_OF_ATTENTION = 20, 3 / 64
+KEPT, KEPT_OF_ATTENTION = 20, 2 / 64
 MIXTURES = 3  # centroid analysis: theta_M2, and with theta_O's bottom and top half
 
 

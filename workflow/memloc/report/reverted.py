@@ -27,7 +27,7 @@ def reverted(content: Content) -> dict[str, Any]:
 
     texts: task -> [text, original, trained label] of the examples shown; of: task|model -> n, the
     memorised examples, count, window -> how many of them it reverts, and rows, window -> those of
-    the texts, by their place.
+    the texts: a number in hexadecimal, whose bit i, from the last, is the i-th text.
     """
     if not content.has("examples"):
         return {}
@@ -55,17 +55,17 @@ def _windows(rows: pd.DataFrame, shown: list[int]) -> dict[str, Any]:
     n_layers = int(rows["n_layers"].iloc[0])
     places = {index: place for place, index in enumerate(shown)}
     counts: Counter[str] = Counter()
-    listed: dict[str, list[int]] = {}
+    listed: Counter[str] = Counter()
     for index, seeds in rows.groupby("index", sort=False)["windows"]:
         found = {window for bits in seeds for window in windows_in(bits, n_layers)}
         for name in map(window_name, found):
             counts[name] += 1
             if index in places:
-                listed.setdefault(name, []).append(places[index])
+                listed[name] |= 1 << places[index]
     return {
         "n": rows["index"].nunique(),
         "count": dict(counts),
-        "rows": {name: sorted(of) for name, of in listed.items()},
+        "rows": {name: hex(of) for name, of in listed.items()},
     }
 
 

@@ -85,7 +85,7 @@ def shown(value: Any) -> str:
 def cell(content: Content, column: str, value: Any, number: bool = False) -> Cell:
     """A cell: text to read, value to sort by; tasks, models and techniques by their labels."""
     value = value.item() if hasattr(value, "item") else value
-    exact = "nan" if pd.isna(value) else repr(value) if number else str(value)
+    exact = "nan" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
     task = exact if column == "task" and exact in content.tasks else ""
     if task:
         text = content.task_label(exact)
