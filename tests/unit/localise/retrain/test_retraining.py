@@ -8,6 +8,7 @@ import torch
 
 from memloc.data.tokens import Examples, collate
 from memloc.errors import MemlocError
+from memloc.localise.retrain import variants
 from memloc.localise.retrain.group import GroupRun, JobSettings
 from memloc.localise.retrain.retraining import Retraining, split_clean
 from memloc.localise.sweep import window_table
@@ -103,6 +104,24 @@ def test_a_killed_job_ends_with_the_same_bits(tmp_path, family, moments, monkeyp
     pd.testing.assert_frame_equal(resumed.examples, expected.examples)
     for ours, theirs in zip(ended["killed"], ended["whole"], strict=True):
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_weights_that_were_saved_in_another_order_are_not_resumed(tmp_path, monkeypatch):
+    """They have the same size, so that nothing else would tell."""
+    windows = [(1, 2), (2, 4)]
+    whole = retraining(tmp_path / "whole").run(windows)
+
+    def kill(epoch):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(variants, "find_siblings", lambda stack: [[]] * N_LAYERS)
+        with pytest.raises(Killed):
+            retraining(tmp_path / "killed").run(windows, kill)
+    job = retraining(tmp_path / "killed")
+    assert not job.store.begun()
+    resumed = job.run(windows)
+    assert resumed.table.equals(whole.table) and resumed.examples.equals(whole.examples)
 
 
 def test_finished_windows_are_not_retrained_unless_settings_differ(tmp_path):

@@ -6,9 +6,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from memloc.localise.retrain.own_weights import OwnWeights
 from memloc.localise.retrain.siblings import find_siblings, joint
+from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.models.layer_stack import LayerStack
+from memloc.models.layers import find_layers
 from memloc.windows import all_windows
-from retraining_runs import close, group, logits_of
+from retraining_runs import close, group, logits_of, models
 from tiny import N_LAYERS, tiny_model
 
 QKV = {
@@ -27,6 +29,25 @@ def test_query_key_and_value_are_found_in_every_layer(family):
         wanted = {f"{name}.weight" for name in QKV[family] or ()}
         assert (wanted in names) if wanted else not names
         assert all(len(group.biases) in (0, len(group.weights)) for group in siblings)
+
+
+def test_what_each_would_drop_by_its_own_mask_is_not_joined():
+    """Joined, each adapter's product would be made once for every one of them."""
+    model, _ = models("adapted bert")
+    for siblings in find_siblings(LayerStack(model)):
+        assert siblings and not [n for group in siblings for n in group.weights if "lora_A" in n]
+
+
+def test_a_bias_that_two_share_stays_one():
+    """Side by side there would be two of it, which would drift apart."""
+    model, _ = models("bert")
+    for layer in find_layers(model):
+        layer.attention.self.key.bias = layer.attention.self.query.bias
+    windows = [(1, 2)]
+    run = WindowVariants(SharedModel(model, False, 1), find_layers(model), windows)
+    assert not any(run.shared.siblings)
+    numbers = sum(rows.numel() for rows, _ in run.sheets().values())
+    assert numbers == sum(p.numel() for layer in find_layers(model)[:2] for p in layer.parameters())
 
 
 def test_side_by_side_they_are_had_alone_and_as_one():

@@ -6,12 +6,14 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
+from families import save
 from memloc.data.tokens import collate
 from memloc.localise.retrain.variants import (
     SharedModel,
     WindowVariants,
 )
 from memloc.models.layers import find_layers
+from memloc.models.load import load_finetuned
 from memloc.models.pooled_states import first_tokens, last_tokens
 from memloc.windows import all_windows
 from retraining_runs import changed, group, models
@@ -32,6 +34,29 @@ def test_variants_start_from_the_pretrained_layers():
                     find_layers(pretrained)[number].state_dict()
                 )
             torch.testing.assert_close(logits, plain(**inputs).logits, atol=1e-5, rtol=0)
+
+
+def test_layers_that_change_a_product_in_place_are_retrained_too(tmp_path):
+    """Longformer scales its queries in place: they can't be a view of what has been joined."""
+    memorised, pretrained = (load_finetuned(save("Longformer", tmp_path / s, int(s))) for s in "12")
+    shared = SharedModel(memorised, False, 1)
+    variants = WindowVariants(shared, find_layers(pretrained), [(1, 1), (2, 2)])
+    inputs = collate(random_ids(5), memorised.config.pad_token_id)
+    logits = variants.logits(inputs)
+    logits.square().sum().backward()
+    for window, ours in zip((0, 1), logits, strict=True):
+        plain = copy.deepcopy(memorised)
+        theirs = find_layers(pretrained)[window].state_dict()
+        layer = find_layers(plain)[window]
+        layer.load_state_dict(theirs)
+        layer.requires_grad_(True)
+        expected = plain(**inputs).logits
+        torch.testing.assert_close(ours, expected)
+        expected.square().sum().backward()
+        found = variants.gradients()[window + 1, window + 1]
+        for one, parameter in zip(found, layer.parameters(), strict=True):
+            grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            torch.testing.assert_close(one, grad, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -91,6 +91,30 @@ def test_a_base_models_names_lack_its_prefix(tmp_path):
     agree(table_of(inputs, tmp_path), expected)
 
 
+def test_shards_are_read_and_what_else_lies_there_is_not(tmp_path):
+    models, inputs = saved("bert", tmp_path)
+    expected = table_of(inputs, tmp_path)
+    (tmp_path / "theta_M2/model.safetensors").rename(tmp_path / "theta_O/model.bf16.safetensors")
+    models["theta_M2"].save_pretrained(inputs["theta_M2"], max_shard_size="40KB")
+    assert len(list((tmp_path / "theta_M2").glob("*.safetensors"))) > 2
+    agree(table_of(inputs, tmp_path), expected)
+    assert not read_json(f"{tmp_path}/changes.tsv.provenance.json")["built_models"]
+    models["theta_P"].save_pretrained(inputs["theta_O"], variant="fp16")  # transformers skips it
+    agree(table_of(inputs, tmp_path), expected)
+
+
+@pytest.mark.parametrize("name", ["adapter_config.json", "model.fp16.safetensors"])
+def test_what_transformers_reads_otherwise_is_left_to_it(name, tmp_path):
+    """An adapter beside its base, or weights in files of another name."""
+    _, inputs = saved("bert", tmp_path)
+    if name.endswith("json"):
+        (tmp_path / "theta_M2" / name).write_text("{}")
+    else:
+        (tmp_path / "theta_M2/model.safetensors").rename(tmp_path / "theta_M2" / name)
+    rest = {"theta_O": inputs["theta_O"]}
+    assert stored_changes(inputs["theta_M2"], rest, inputs["theta_P"]) is None
+
+
 def with_buffer(held):
     return held | {f"bert.encoder.layer.{n}.mask": torch.ones(3) for n in range(N_LAYERS)}
 

@@ -33,7 +33,7 @@ Weights = dict[str, Tensor]
 class Passage:
     """Batches on their way through a model's layers: what every copy of a layer shares.
 
-    siblings: of each layer, the linear layers that are computed as one.
+    siblings: of each layer, the linear layers that are computed as one where it is folded.
     recomputed: of what a layer makes, nothing stays for the backward pass but what has entered it.
     The layer is computed again there, with the masks of its stage, and gives the same numbers.
     """
@@ -89,7 +89,8 @@ class Passage:
         layer = self.stack.layers[number]
         named = dict(layer.named_parameters())
         own = {id(p): weights[n] for n, p in named.items() if n in weights}
-        together = self.siblings[number] if self.siblings else ()
+        # Layers that don't fold may change in place what a linear layer gives, a view if joined.
+        together = self.siblings[number] if self.siblings and self.way == FOLDED else ()
         join = self.frozen.joined if self.frozen else torch.cat
         joined = [Joined(group, named, weights, join) for group in together]
         self.masks.enter(number + 1)

@@ -100,6 +100,7 @@ class Retraining:
                 "recipe": asdict(recipe),
                 "precision": job.precision,
                 "packed": self.shared.stack.packed,
+                "siblings": self.shared.siblings,  # how saved weights lie
                 "seed": job.seed,
                 "heldout_seed": heldout_seed,
                 "device": memorised.device.type,

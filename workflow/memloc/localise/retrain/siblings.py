@@ -74,7 +74,9 @@ class _Readers(TorchFunctionMode):
     ) -> Any:
         if func is F.linear:
             self.seen.append(_linear(*args, **kwargs or {}))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        # In training, each dropout gives a tensor of its own, as adapters' do.
+        return result.clone() if func is F.dropout else result
 
 
 def _linear(
@@ -101,11 +103,13 @@ def _grouped(
     names: Mapping[int, str],
     own: Collection[str],
 ) -> list[Siblings]:
-    uses = Counter(id(weight) for _, weight, _ in seen)
+    uses = Counter(id(parameter) for _, *both in seen for parameter in both)
     groups: dict[Any, list[tuple[str, str | None]]] = {}
     for x, weight, bias in seen:
         name, offset = names.get(id(weight)), None if bias is None else names.get(id(bias))
-        if uses[id(weight)] > 1 or name is None or (bias is not None and offset is None):
+        if uses[id(weight)] > 1 or name is None:
+            continue
+        if bias is not None and (uses[id(bias)] > 1 or offset is None):
             continue
         kind = id(x), weight.dtype, offset is None, name in own, offset in own
         groups.setdefault(kind, []).append((name, offset))

@@ -19,6 +19,8 @@ from safetensors import safe_open
 from memloc.localise.weight_change.weights import change_row
 from memloc.store.files import read_record, reading
 
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+ADAPTER = "adapter_config.json"
 MANIFEST = "manifest.json"  # of a pre-trained model: how many layers it has, and their size
 TYPES = {"F16", "F32", "F64"}  # those that NumPy knows, too
 NUMBER = re.compile(r"\.(\d+)\.")
@@ -49,7 +51,7 @@ def stored_layers(folder: str | Path, n_layers: int) -> StoredLayers | None:
     """The `n_layers` layers in a folder's safetensors; None where files alone don't show them."""
     folder = Path(folder)
     found: dict[str, tuple[Path, tuple[int, ...], str]] = {}
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in _files(folder):
         with reading(folder, REMEDY), safe_open(path, framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118 (no mapping)
                 part = file.get_slice(name)
@@ -69,6 +71,16 @@ def stored_layers(folder: str | Path, n_layers: int) -> StoredLayers | None:
                 return None
             places[number][own], shapes[number][own] = (path, name), shape
     return StoredLayers(folder, places, shapes)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files that transformers reads of a folder; none where it has an adapter, or others."""
+    if (folder / ADAPTER).exists():
+        return []
+    if (folder / WHOLE).exists():
+        return [folder / WHOLE]
+    shards = (read_record(folder / INDEX, REMEDY) or {}).get("weight_map", {})
+    return [folder / name for name in sorted(set(shards.values()))]
 
 
 def _stack(names: Iterable[str], n_layers: int) -> str | None:
