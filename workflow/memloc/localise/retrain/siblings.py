@@ -87,7 +87,10 @@ def _linear(
 
 @torch.no_grad()
 def find_siblings(stack: LayerStack) -> list[list[Siblings]]:
-    """The siblings in each layer, seen on a toy batch."""
+    """The siblings in each layer that windows own, seen on a toy batch.
+
+    The base of adapters stays apart: it is no window's, and joined it would be there twice.
+    """
     entry = stack.enter(toy_inputs(stack.model, rows=2))
     found = []
     for number, layer in enumerate(stack.layers):
@@ -107,11 +110,11 @@ def _grouped(
     groups: dict[Any, list[tuple[str, str | None]]] = {}
     for x, weight, bias in seen:
         name, offset = names.get(id(weight)), None if bias is None else names.get(id(bias))
-        if uses[id(weight)] > 1 or name is None:
+        if name is None or name not in own or uses[id(weight)] > 1:
             continue
         if bias is not None and (uses[id(bias)] > 1 or offset is None):
             continue
-        kind = id(x), weight.dtype, offset is None, name in own, offset in own
+        kind = id(x), weight.dtype, offset is None, offset in own
         groups.setdefault(kind, []).append((name, offset))
     return [
         Siblings(tuple(n for n, _ in group), tuple(b for _, b in group if b is not None))
