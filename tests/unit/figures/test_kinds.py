@@ -9,7 +9,7 @@ import synthetic
 from figure_checks import check_pdf, check_png, check_texts, text_sizes
 from figure_tables import Study
 from memloc.figures import style
-from memloc.figures.fit import NOTE
+from memloc.figures.fit import NOTE, fit
 from memloc.figures.page import Page, drawn_for, page_of
 from memloc.figures.style import save
 from memloc.study.figures import KINDS
@@ -74,9 +74,11 @@ def test_the_narrowest_page_stops_no_drawing(kind, tmp_path):
     drawn(kind, STUDIES["small"], Page(2.0, 14), tmp_path)
 
 
-def test_panels_that_have_vanished_are_said(tmp_path, caplog):
-    drawn("task_matrix", STUDIES["long"], Page(2.0, 14), tmp_path)
-    assert [record.message for record in caplog.records if "has no room" in record.message]
+def test_panels_that_have_vanished_are_no_fit():
+    with style.look():
+        figure, axes = plt.subplots(figsize=(0.2, 0.2))
+        axes.set_axis_off()
+        assert not fit(figure)
 
 
 def test_scales_keep_their_words_whole(tmp_path):

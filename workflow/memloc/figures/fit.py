@@ -227,5 +227,5 @@ def _inside(figure: Figure) -> bool:
 
 def _vanished(figure: Figure) -> bool:
     """Whether titles and labels have left a panel no room."""
-    sizes = [axes.bbox.size / figure.dpi for axes in _panels(figure) if axes.get_visible()]
-    return any(min(size) < LEAST for size in sizes)
+    sizes = [tuple(axes.bbox.size / figure.dpi) for axes in _panels(figure) if axes.get_visible()]
+    return any(side < LEAST for size in sizes for side in size)

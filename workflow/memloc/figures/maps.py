@@ -37,10 +37,11 @@ def memorisation_map(examples: pd.DataFrame, chance: float, task: str, model: st
     drawn = examples.dropna(subset="counterfactual_memorisation")
     with look():
         side = min(4.4, page().width)
-        figure, grid = plt.subplots(
+        made: Any = plt.subplots(
             2, 2, figsize=(side, side + 3), width_ratios=(5, 1), height_ratios=(1, 5),
             sharex="col", sharey="row", FigureClass=Sheet,
         )  # fmt: skip
+        figure, grid = made
         figure.panels, figure.square = (side - 0.9, side - 0.9), True
         (top, corner), (axes, right) = grid
         corner.set_visible(False)

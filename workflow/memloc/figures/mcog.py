@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.page import page
 from memloc.figures.panels import (
     across,
     grid_of,
@@ -50,9 +49,7 @@ def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Ent
     with look():
         labels, row = rows_of([styles[name].label for name in names])
         width = max(1.6, LAYER_WIDTH * np.ptp(mcog_limits(frame, int(depth.max()))))
-        upright = len(techniques) <= max(HIGH, len(columns)) or _narrow(
-            len(techniques), width, row * len(names)
-        )
+        upright = len(techniques) <= HIGH or len(techniques) <= len(columns)
         shape = (techniques, columns) if upright else (columns, techniques)
         figure, grid = grid_of(len(shape[0]), len(shape[1]), width, row * len(names), sharey=True)
         for places, one in zip(grid, shape[0], strict=True):
@@ -70,11 +67,6 @@ def mcog(frame: pd.DataFrame, weights: pd.DataFrame, tasks: Entries, models: Ent
             axes.set_ylabel(written[0](name))
         figure.supxlabel("M-CoG (layer)")
     return figure
-
-
-def _narrow(count: int, width: float, height: float) -> bool:
-    """Whether so many panels would be slivers side by side, and have room below each other."""
-    return count > 2 * across(width) and count * height < page().height - 2
 
 
 def _attainable(axes: Axes, part: pd.DataFrame) -> None:
