@@ -76,7 +76,7 @@ def test_the_narrowest_page_stops_no_drawing(kind, tmp_path):
 
 def test_panels_that_have_vanished_are_no_fit():
     with style.look():
-        figure, axes = plt.subplots(figsize=(0.2, 0.2))
+        figure, axes = plt.subplots(figsize=(0.1, 0.1))
         axes.set_axis_off()
         assert not fit(figure)
 

@@ -21,7 +21,7 @@ from memloc.figures.page import page
 GAP = 1.0  # pixels between names and numbers of an axis
 NARROW = 9  # letters; titles are turned upright where one panel is narrower than this
 ROOM = 1.25  # of a panel's width, that a word above or below it has
-LEAST = 0.2  # inches; a panel that is narrower or lower shows nothing any more
+LEAST = 0.1  # inches; a panel that is narrower or lower shows nothing any more
 UPRIGHT = 1.1  # inches that a turned title takes at most
 CELL = "cell"  # gid of values in the cells of a map
 FULL = 0.9  # of a cell's width, that its value may have: beyond, one number runs into the next
@@ -227,5 +227,5 @@ def _inside(figure: Figure) -> bool:
 
 def _vanished(figure: Figure) -> bool:
     """Whether titles and labels have left a panel no room."""
-    sizes = [tuple(axes.bbox.size / figure.dpi) for axes in _panels(figure) if axes.get_visible()]
-    return any(side < LEAST for size in sizes for side in size)
+    shown = [axes.bbox for axes in _panels(figure) if axes.get_visible()]
+    return any(min(box.width, box.height) < LEAST * figure.dpi for box in shown)
