@@ -9,6 +9,7 @@ import synthetic
 from figure_checks import check_pdf, check_png, check_texts, text_sizes
 from figure_tables import Study
 from memloc.figures import style
+from memloc.figures.fit import NOTE, fit
 from memloc.figures.page import Page, drawn_for, page_of
 from memloc.figures.style import save
 from memloc.study.figures import KINDS
@@ -66,3 +67,31 @@ def test_what_has_no_room_is_not_cut_and_said(tmp_path, caplog):
     for word in ("14 points", "figures.width", "figures.font_size"):
         assert word in record.message
     check_png(tmp_path / "mcog.png")
+
+
+@pytest.mark.parametrize("kind", ["mcog_averages", "one_layer"])
+def test_the_narrowest_page_stops_no_drawing(kind, tmp_path):
+    drawn(kind, STUDIES["small"], Page(2.0, 14), tmp_path)
+
+
+def test_panels_that_have_vanished_are_no_fit():
+    with style.look():
+        figure, axes = plt.subplots(figsize=(0.1, 0.1))
+        axes.set_axis_off()
+        assert not fit(figure)
+
+
+def test_scales_keep_their_words_whole(tmp_path):
+    figure = drawn("matrix", STUDIES["small"], Page(3.4, 10), tmp_path)
+    label = figure.axes[-1].yaxis.label.get_text()
+    assert set(label.split()) == {"memorisation", "error"}
+
+
+def test_a_note_in_a_panel_holds_no_other_panel_off(tmp_path):
+    with drawn_for(Page(3.4, 10)), style.look():
+        figure, (panel, beside) = plt.subplots(1, 2, figsize=(3.4, 2))
+        panel.text(0.02, 0.98, "not normalised: a, b and c, and more", gid=NOTE,
+                   transform=panel.transAxes, va="top")  # fmt: skip
+        save(figure, [tmp_path / "note.png"])
+    assert beside.get_position().x0 - panel.get_position().x1 < 0.2
+    assert panel.texts[0].get_window_extent().x1 < beside.bbox.x0

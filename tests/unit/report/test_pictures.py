@@ -24,6 +24,11 @@ def test_every_kind_has_a_caption_that_names_its_wildcards(kind):
     assert "system-message" not in html and "problematic" not in html
 
 
+def test_a_caption_for_both_blocks_names_both():
+    html = caption("component_matrix", {"component": "each component", "model": "OPT"})
+    assert "only attention or only feed-forward blocks" in " ".join(html.split())
+
+
 @pytest.mark.parametrize(
     "label",
     ["My *task*", "`a` b", "|x|", "name_", r"\a\b", "[1]_", "1. x", "- x", "a::", "$x$ {y}"],

@@ -21,8 +21,11 @@ from memloc.figures.page import page
 GAP = 1.0  # pixels between names and numbers of an axis
 NARROW = 9  # letters; titles are turned upright where one panel is narrower than this
 ROOM = 1.25  # of a panel's width, that a word above or below it has
+LEAST = 0.1  # inches; a panel that is narrower or lower shows nothing any more
 UPRIGHT = 1.1  # inches that a turned title takes at most
 CELL = "cell"  # gid of values in the cells of a map
+FULL = 0.9  # of a cell's width, that its value may have: beyond, one number runs into the next
+NOTE = "note"  # gid of words within a panel
 
 
 class Sheet(Figure):
@@ -53,7 +56,7 @@ def fit(figure: Figure) -> bool:
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             thin([label for label in labels if label.get_visible()])
     _clear_cells(figure)
-    return _inside(figure) and not any(squeezed)
+    return _inside(figure) and not any(squeezed) and not _vanished(figure)
 
 
 def _lay_out(figure: Figure) -> None:
@@ -112,6 +115,7 @@ def _break_lines(figure: Figure) -> None:
             _break(text, whole.width)
     if (label := figure._supylabel) is not None:  # type: ignore[attr-defined]
         _break(label, whole.height, upright=True)
+    panels = _panels(figure)
     turned = any(_too_narrow(axes) for axes in figure.axes)
     for axes in figure.axes:
         width, height = axes.bbox.width, axes.bbox.height
@@ -121,7 +125,11 @@ def _break_lines(figure: Figure) -> None:
         if isinstance(axes.xaxis.get_major_locator(), FixedLocator):
             _slant([label for label in axes.get_xticklabels() if label.get_text()])
         _break(axes.xaxis.label, max(width, 0.5 * figure.dpi))
-        _break(axes.yaxis.label, max(height, 0.5 * figure.dpi), upright=True)
+        beside = 0.0 if axes in panels else 0.5 * figure.bbox.height  # nothing is near a scale's
+        _break(axes.yaxis.label, max(height, 0.5 * figure.dpi), upright=True, word=beside)
+        for note in [text for text in axes.texts if text.get_gid() == NOTE]:
+            note.set_in_layout(False)  # or its panel would stand apart from the next
+            _break(note, width)
 
 
 def _letters(text: Text, pixels: float, upright: bool) -> int:
@@ -131,15 +139,19 @@ def _letters(text: Text, pixels: float, upright: bool) -> int:
     return int(pixels * longest / max(1.0, box.height if upright else box.width))
 
 
-def _break(text: Text, pixels: float, upright: bool = False) -> None:
-    """Break a text into lines that are so long at most; a word may be longer by a little (ROOM)."""
+def _break(text: Text, pixels: float, upright: bool = False, word: float = 0.0) -> None:
+    """Break a text into lines that are so long at most.
+
+    A single word may be longer by a little (ROOM), and up to `word` pixels.
+    """
     lines = text.get_text().split("\n")
     if not any(lines):
         return
     letters = max(1, _letters(text, pixels, upright))
     if max(map(len, lines)) > letters:
-        word = max(map(len, re.split(r"[\s-]", text.get_text())))
-        letters = word if letters < word <= ROOM * letters else letters
+        longest = max(map(len, re.split(r"[\s-]", text.get_text())))
+        most = max(ROOM * letters, _letters(text, word, upright))
+        letters = longest if letters < longest <= most else letters
         broken = [part for line in lines for part in textwrap.wrap(line, letters)]
         text.set_text("\n".join(broken))
 
@@ -192,7 +204,7 @@ def _touch(labels: Sequence[Text], gap: float = GAP) -> bool:
 
 
 def _clear_cells(figure: Figure) -> None:
-    """Leave out the values in all cells of a figure's maps where one is larger than its cell."""
+    """Leave out the values in all cells of a figure's maps where one has no room in its cell."""
     found = [
         (axes, [text for text in axes.texts if text.get_gid() == CELL]) for axes in figure.axes
     ]
@@ -200,7 +212,7 @@ def _clear_cells(figure: Figure) -> None:
         origin, corner = axes.transData.transform([(0, 0), (1, 1)])
         cell = abs(corner - origin)
         boxes = [value.get_window_extent() for value in values if value.get_text()]
-        if any(box.width > cell[0] or box.height > cell[1] for box in boxes):
+        if any(box.width > FULL * cell[0] or box.height > cell[1] for box in boxes):
             for _, others in found:
                 for value in others:
                     value.set_visible(False)
@@ -211,3 +223,9 @@ def _inside(figure: Figure) -> bool:
     """Whether nothing that is drawn reaches over the edge."""
     box, (wide, high) = figure.get_tightbbox(), figure.get_size_inches()
     return bool(min(box.x0, box.y0) > -0.01 and box.x1 < wide + 0.01 and box.y1 < high + 0.01)
+
+
+def _vanished(figure: Figure) -> bool:
+    """Whether titles and labels have left a panel no room."""
+    shown = [axes.bbox for axes in _panels(figure) if axes.get_visible()]
+    return any(min(box.width, box.height) < LEAST * figure.dpi for box in shown)

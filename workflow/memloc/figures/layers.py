@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.fit import CELL
+from memloc.figures.fit import CELL, NOTE
 from memloc.figures.page import page
 from memloc.figures.panels import (
     grid_of,
@@ -135,7 +135,7 @@ def _curves(
     if raw & set(names):
         text = ", ".join(styles[n].label for n in names if n in raw)
         axes.text(0.02, 0.98, f"not normalised: {text}", transform=axes.transAxes, va="top",
-                  fontsize="x-small", color="#444444")  # fmt: skip
+                  fontsize="x-small", color="#444444", gid=NOTE)  # fmt: skip
     for name in names:
         rows = part[part["task"] == name].sort_values("layer")
         if rows.empty:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from memloc.figures.draw import Given
+from memloc.figures.fit import Sheet
 from memloc.figures.page import page
 from memloc.figures.panels import handle, label_lowest, label_of, legend_below, open_panels
 from memloc.figures.style import Entries, look, task_styles
@@ -36,10 +37,12 @@ def memorisation_map(examples: pd.DataFrame, chance: float, task: str, model: st
     drawn = examples.dropna(subset="counterfactual_memorisation")
     with look():
         side = min(4.4, page().width)
-        figure, grid = plt.subplots(
-            2, 2, figsize=(side, side + 0.2), width_ratios=(5, 1), height_ratios=(1, 5),
-            sharex="col", sharey="row",
+        made: Any = plt.subplots(
+            2, 2, figsize=(side, side + 3), width_ratios=(5, 1), height_ratios=(1, 5),
+            sharex="col", sharey="row", FigureClass=Sheet,
         )  # fmt: skip
+        figure, grid = made
+        figure.panels, figure.square = (side - 0.9, side - 0.9), True
         (top, corner), (axes, right) = grid
         corner.set_visible(False)
         _points(axes, examples, chance)

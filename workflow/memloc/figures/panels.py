@@ -57,7 +57,7 @@ def open_panels(
     Gives the figure, its panels in reading order and the number of columns; panels of the last row
     that aren't needed are hidden.
     """
-    columns = max(1, min(columns, count, across(width)))
+    columns = min(columns, count, across(width))
     figure, grid = grid_of(-(-count // columns), columns, width, height, **shared)
     panels = list(grid.flat)
     for axes in panels[count:]:
@@ -66,8 +66,9 @@ def open_panels(
 
 
 def across(width: float) -> int:
-    """How many panels stand side by side on the page, each at least two thirds of `width` wide."""
-    return int((page().width - 0.4) / (0.62 * width))
+    """How many panels stand side by side on the page, each at least two thirds of `width` wide; one
+    stands on any page."""
+    return max(1, int((page().width - 0.4) / (0.62 * width)))
 
 
 def rows_of(names: Sequence[str], room: float = 0.3) -> tuple[list[str], float]:

@@ -189,6 +189,7 @@ def save(figure: Figure, paths: Sequence[str | Path]) -> None:
     with warnings.catch_warnings(), look(), plt.rc_context(SAVED):
         fit_fonts(figure)  # which says what glyphs are missing
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        warnings.filterwarnings("ignore", "constrained_layout not applied")  # fit says so
         whole = fit(figure)
         if not whole:
             logger.warning(TOO_SMALL, Path(paths[0]).stem, page().width, page().font_size)

@@ -124,7 +124,7 @@ def _generic(content: Content, items: Sequence[Picture]) -> dict[str, str]:
     """The words of a caption for all of these figures."""
     every = [in_words(content, item) for item in items]
     return {
-        key: GENERIC.get(key) or (word if all(w[key] == word for w in every) else f"each {key}")
+        key: word if all(w[key] == word for w in every) else GENERIC.get(key, f"each {key}")
         for key, word in every[0].items()
     }
 

@@ -36,8 +36,9 @@ of what would generalise: 0.10 above is the event “memorisation » generalisat
         drawn_for=lambda s: matrices(s, "component", [c for c in s.components if c != "layer"]),
         runs=lambda s, w: s.run_list(models=[w["model"]]),
         caption="""
-**Memorisation error by window** for {{ model }}, a panel per task, when only {{ "feed-forward" if
-component == "mlp" else "attention" }} blocks are swapped, and the rest of each layer stays.
+**Memorisation error by window** for {{ model }}, a panel per task, when only {{ {"mlp":
+"feed-forward", "attention": "attention"}.get(component, "attention or only feed-forward") }}
+blocks are swapped, and the rest of each layer stays.
 Read it like the matrix of whole layers. Errors are scaled so that swapping the blocks of all
 layers gives 1. Matrices can therefore be compared in shape but not in height, and small
 differences look large where the blocks alone undo little.
