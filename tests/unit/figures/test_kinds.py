@@ -37,7 +37,7 @@ def drawn(kind, study, page, folder):
 
 @pytest.mark.parametrize(
     "name, width",
-    [("large", "full"), ("large", "single"), ("small", "single"), ("long", "single")],
+    [("large", "single"), ("small", "full"), ("small", "single"), ("long", "single")],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_fits_its_page(kind, name, width, tmp_path, caplog, monkeypatch):

@@ -55,9 +55,9 @@ def labels_of(content: Content) -> str:
 
 
 def learnt(content: Content, row: pd.Series) -> str:
-    """Of what a window undoes a share: "39 % of wrong labels that BERT had learnt"."""
-    share = "" if row["memorised"] >= ALL else f"{percent(row['memorised'])} of "
-    return f"{share}{labels_of(content)} that {content.model_label(row['model'])} had learnt"
+    """Of what a window undoes a share: "wrong labels that BERT had learnt", and how many of all."""
+    share = "" if row["memorised"] >= ALL else f", which are {percent(row['memorised'])} of all"
+    return f"{labels_of(content)} that {content.model_label(row['model'])} had learnt{share}"
 
 
 def _counted(row: pd.Series) -> str:
