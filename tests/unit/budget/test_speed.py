@@ -245,17 +245,16 @@ def test_a_job_fits_as_often_as_its_memory_goes_into_the_gpu_s(config, sizes):
 
 def test_what_jobs_held_when_they_ran_decides(config, sizes):
     jobs = plan(config, ["train_original"])
-    base = CostModel(sizes, H100)
-    expected = knobs._held(jobs[0], base)
-    light, heavy = (
+    expected = knobs._held(jobs[0], CostModel(sizes, H100))
+    models = (
         CostModel(
             sizes,
             H100,
             [(replace(jobs[0], record={"device_bytes": share * expected}), H100, 9.0, 1.0)],
         )
-        for share in (0.5, 4)
+        for share in (4, 2, 0.5)
     )
-    counts = [knobs.jobs_that_fit(jobs, model) for model in (heavy, base, light)]
+    counts = [knobs.jobs_that_fit(jobs, model) for model in models]
     assert counts == sorted(set(counts))
 
 

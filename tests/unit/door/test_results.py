@@ -76,7 +76,7 @@ def test_defaults_are_the_configurations():
     assert {key: config["retraining"][key] for key in RETRAINING} == RETRAINING
     assert {key: config["probing"][key] for key in PROBING} == PROBING
     assert list(PROBE_SEEDS) == config["probing"]["seeds"]
-    assert set(config["retraining"]) - set(RETRAINING) == {"batch"}
+    assert set(config["retraining"]) - set(RETRAINING) == {"batch", "moments"}
     assert set(config["probing"]) - set(PROBING) == {"seeds", "states", "batch_tokens"}
 
 

@@ -44,7 +44,7 @@ def test_no_edit_is_best_where_every_window_costs_more():
     frame = found.assign(task="t", model="m", technique="swapping")
     best = best_edits(frame)
     assert best["window"].tolist() == ["none"] and best["noise_undone"].isna().all()
-    assert "swapping 0% (n = 1, of which 1 have no such edit)" in said(best)
+    assert "swapping 0 % (n = 1 case, 1 of them without such an edit)" in said(best)
 
 
 def test_of_equal_windows_the_smallest_is_on_the_front():

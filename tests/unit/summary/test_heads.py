@@ -23,5 +23,5 @@ def test_means_over_seeds_by_hand():
     tasks = {name: {"label": name, "category": "nlu"} for name in "ab"}
     figure = head_maps(found, tasks, {}, "m")
     figure.canvas.draw()
-    assert len(visible_axes(figure)) == 2 * 2  # maps and their scales
+    assert len(visible_axes(figure)) == 2 + 1  # maps and the scale of both
     check_texts({"heads": figure})

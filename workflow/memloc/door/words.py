@@ -16,6 +16,7 @@ WORDS = {
     "data.max_length": "max_length",
     "probing.states": "states",
     "use precision: float32": "use precision='float32'",
+    ", or retraining.moments: bfloat16": "",  # a notebook has no such choice
     ", or look for a diverged training run in history.tsv": ", or look whether training diverged",
     **{f"probing.{key}": f"the recipe's {key}" for key in PROBING},
     **{f"retraining.{key}": f"the recipe's {key}" for key in RETRAINING},
