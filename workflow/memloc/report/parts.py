@@ -141,8 +141,8 @@ class Figure:
 class Part:
     """A subsection: introduction, (name, value) facts, figures, galleries, tables and texts.
 
-    gallery: [{title, figures, wide}], folded groups of figures below one `caption`; figures are
-    small unless a group is `wide`. texts: [{title, text}], folded preformatted text.
+    gallery: [{title, figures}], folded groups of small figures below one `caption`.
+    texts: [{title, text}], folded preformatted text.
     """
 
     title: str = ""

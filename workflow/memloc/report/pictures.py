@@ -93,10 +93,10 @@ def in_words(content: Content, item: Picture) -> dict[str, str]:
     return words
 
 
-def gallery(content: Content, title: str, items: Sequence[Picture], wide: bool = False) -> Part:
+def gallery(content: Content, title: str, items: Sequence[Picture]) -> Part:
     """A part that shows figures of one kind in a group per model, below one caption.
 
-    Empty without figures; `wide` ones are shown larger.
+    Empty without figures.
     """
     groups: dict[str, list[Picture]] = {}
     for item in items:
@@ -105,7 +105,6 @@ def gallery(content: Content, title: str, items: Sequence[Picture], wide: bool =
         {
             "title": _group_title(content, model, members),
             "figures": [picture(content, item) for item in members],
-            "wide": wide,
         }
         for model, members in groups.items()
     ]

@@ -21,7 +21,6 @@ import pandas as pd
 from memloc.errors import MemlocError
 
 ORIGINAL, PRETRAINED = "theta_O", "theta_P"
-REFERENCES = (ORIGINAL, PRETRAINED)
 COLUMNS = ["reference", "layer", "distance", "norm", "relative_change", "n_parameters"]
 
 
