@@ -37,6 +37,7 @@ from memloc.localise.retrain import clip, variants
 from memloc.localise.retrain.group import GroupRun, JobSettings, RetrainingRecipe
 from memloc.localise.retrain.variants import SharedModel
 from memloc.models.layers import find_layers, freeze_embeddings
+from memloc.training import standins
 from memloc.training.stream import Corpus, Recipe, Stream
 from memloc.windows import all_windows
 from swapping import build
@@ -155,7 +156,11 @@ def count(step: Callable[[], object]) -> Launches:
 def alone(size: SimpleNamespace, precision: str) -> Launches:
     """A step of fine-tuning one model."""
     batch, rows = examples(size), torch.arange(size.rows)
-    with FakeTensorMode(allow_non_fake_inputs=True), AsOnGpu():
+    with (
+        patch.object(standins, "alike", lambda ours, theirs: True),
+        FakeTensorMode(allow_non_fake_inputs=True),
+        AsOnGpu(),
+    ):
         model = build(size.layers, size.width, 1).train()
         freeze_embeddings(model)
         recipe = Recipe(1, 1e-5, size.rows, 0.1, 0.01, 1.0)

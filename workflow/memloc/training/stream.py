@@ -11,7 +11,7 @@ from memloc.machine.device import autocast
 from memloc.models.packable import logits_of
 from memloc.seeds import derive
 from memloc.training.optimiser import Optimisation, Optimiser
-from memloc.training.rounded import Rounded
+from memloc.training.standins import StandIns
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Stream:
         self.name, self.model, self.corpus = name, model, corpus
         self.recipe, self.precision, self.seed = recipe, precision, seed
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        self.rounded = Rounded(model, precision)
+        self.stand_ins = StandIns(model, precision)
         self.optimiser = Optimiser(self.trained, recipe, len(corpus.train), seed)
 
     def order(self, epoch: int) -> tuple[torch.Tensor, ...]:
@@ -66,12 +66,12 @@ class Stream:
         """Train on one batch; its mean loss."""
         train, device = self.corpus.train, self.model.device
         inputs = collate([train.ids[row] for row in rows.tolist()], self.corpus.pad_id, device)
-        with autocast(self.precision, device), self.rounded.in_place():
+        with autocast(self.precision, device), self.stand_ins.in_place():
             logits = logits_of(self.model, inputs)
         loss = nn.functional.cross_entropy(logits.float(), train.labels[rows].to(device))
         self.optimiser.zero_grad()
         loss.backward()
-        self.rounded.hand_on_gradients()
+        self.stand_ins.hand_on_gradients()
         nn.utils.clip_grad_norm_(self.trained.values(), self.recipe.clip_norm, foreach=True)
         self.optimiser.step()
         return loss.detach()

@@ -5,10 +5,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from memloc.localise.retrain.own_weights import OwnWeights
-from memloc.localise.retrain.siblings import find_siblings, joint
+from memloc.localise.retrain.siblings import find_siblings
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
 from memloc.models.layer_stack import LayerStack
 from memloc.models.layers import find_layers
+from memloc.models.siblings import joint
 from memloc.windows import all_windows
 from retraining_runs import close, group, logits_of, models
 from tiny import N_LAYERS, tiny_model

@@ -19,11 +19,12 @@ from torch.utils.checkpoint import checkpoint
 from memloc.errors import MemlocError
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.folding import Folded, Frozen
-from memloc.localise.retrain.siblings import Joined, Siblings
+from memloc.localise.retrain.siblings import Joined
 from memloc.models.adapters import own_parameters
 from memloc.models.alike import CANT, TOLERANCE, alike, wave
 from memloc.models.layer_stack import Entry, LayerStack
 from memloc.models.layers import toy_inputs
+from memloc.models.siblings import Siblings
 
 WAYS = FOLDED, MAPPED, SINGLE = ("folded", "vmap", "one at a time")
 Weights = dict[str, Tensor]

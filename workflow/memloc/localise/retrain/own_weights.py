@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from memloc.localise.retrain.siblings import joint
+from memloc.models.siblings import joint
 from memloc.windows import Window
 
 ALIGNED = 4  # matrix products read 16 bytes at once where a matrix begins at a multiple of them
