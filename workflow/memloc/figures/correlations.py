@@ -5,12 +5,12 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
 from memloc.figures.fit import CELL
+from memloc.figures.heat import heatmap
 from memloc.figures.page import page
 from memloc.figures.panels import grid_of, label_of, present, technique_label
 from memloc.figures.style import Entries, look
@@ -63,8 +63,8 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
                 else label_of(models, name)
                 for name in values
             ]
-            sns.heatmap(
-                values.to_numpy(float), ax=axes, vmin=-1, vmax=1, cmap="RdBu_r",
+            heatmap(
+                values.to_numpy(float), axes, vmin=-1, vmax=1, cmap="RdBu_r",
                 annot=texts.to_numpy(), fmt="", annot_kws={"size": "x-small", "gid": CELL},
                 linewidths=0.5, cbar=False,
                 xticklabels=labels, yticklabels=labels,

@@ -5,12 +5,12 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
 from memloc.figures.fit import CELL
+from memloc.figures.heat import heatmap
 from memloc.figures.page import page
 from memloc.figures.panels import grid_of, label_of, rows_of
 from memloc.figures.style import Entries, look, task_styles
@@ -54,8 +54,8 @@ def example_maps(frame: pd.DataFrame, tasks: Entries, models: Entries, model: st
         figure.panels = side, max(0.24, row) * len(names) * (1 if beside else 2)
         for axes, (kind, grid) in zip(places.flat, grids.items(), strict=True):
             values = grid.to_numpy(float)
-            sns.heatmap(
-                values, ax=axes, vmin=0, vmax=max(most, 0.01), cmap="YlGnBu",
+            heatmap(
+                values, axes, vmin=0, vmax=max(most, 0.01), cmap="YlGnBu",
                 linewidths=0.4, cbar=False,
                 annot=np.vectorize(percent, otypes=[str])(np.nan_to_num(values)), fmt="",
                 annot_kws={"size": "x-small", "gid": CELL}, xticklabels=False, yticklabels=False,

@@ -2,11 +2,11 @@
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
+from memloc.figures.heat import heatmap
 from memloc.figures.panels import label_lowest, label_of, open_panels
 from memloc.figures.style import Entries, layer_ticks, look, task_styles
 
@@ -24,9 +24,7 @@ def head_maps(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str) 
         for axes, name in zip(panels, names, strict=True):
             part = chosen[chosen["task"] == name]
             values = part.pivot(index="head", columns="layer", values="noisy_error")
-            sns.heatmap(
-                values, ax=axes, vmin=0, vmax=most, cmap="YlGnBu", linewidths=0.2, cbar=False
-            )
+            heatmap(values, axes, vmin=0, vmax=most, cmap="YlGnBu", linewidths=0.2, cbar=False)
             layer_ticks(axes.xaxis, n_layers, first=0.5)
             layer_ticks(axes.yaxis, n_heads, first=0.5)
             axes.tick_params(axis="both", rotation=0, length=0)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
 from memloc.figures.fit import CELL, NOTE
+from memloc.figures.heat import heatmap
 from memloc.figures.page import page
 from memloc.figures.panels import (
     grid_of,
@@ -75,8 +75,8 @@ def heat(axes: Axes, values: np.ndarray, scale: str, annotate: bool = True, **ba
     } | bar  # fmt: skip
     n_layers = len(values)
     annotate = annotate and n_layers <= ANNOTATED
-    sns.heatmap(
-        values, ax=axes, vmin=0, vmax=1, cmap="YlGnBu", linewidths=0.4,
+    heatmap(
+        values, axes, vmin=0, vmax=1, cmap="YlGnBu", linewidths=0.4,
         annot=np.vectorize(short)(values) if annotate else False, fmt="",
         annot_kws={"size": "x-small", "gid": CELL}, **bar,
     )  # fmt: skip
