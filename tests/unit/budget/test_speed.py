@@ -142,7 +142,7 @@ def test_a_plan_says_in_how_many_groups_windows_retrain(config, sizes):
 def test_a_processor_launches_and_computes_in_turn():
     rate = default_rate("CPU (2 threads)", "float32", 2)
     steps = Steps(speed.FORWARD, 1, 12, flops=90e9)
-    assert rate.seconds(steps) == pytest.approx(1 + 180 * 20e-6)
+    assert rate.seconds(steps) == pytest.approx(1 + 180 * 22e-6)
 
 
 @pytest.mark.parametrize(
