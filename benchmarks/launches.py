@@ -19,6 +19,7 @@ What is assumed of the GPU's side:
 
 import argparse
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -157,10 +158,12 @@ def alone(size: SimpleNamespace, precision: str) -> Launches:
     """A step of fine-tuning one model."""
     batch, rows = examples(size), torch.arange(size.rows)
     with (
+        warnings.catch_warnings(),
         patch.object(standins, "alike", lambda ours, theirs: True),
         FakeTensorMode(allow_non_fake_inputs=True),
         AsOnGpu(),
     ):
+        warnings.filterwarnings("ignore", "Accessing the data pointer")  # which is 0 for all
         model = build(size.layers, size.width, 1).train()
         freeze_embeddings(model)
         recipe = Recipe(1, 1e-5, size.rows, 0.1, 0.01, 1.0)
