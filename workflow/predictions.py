@@ -20,8 +20,8 @@ from leftovers import jobs_in, leftover_refusal
 from memloc.budget.budget import Budget, make_budget, refusal
 from memloc.budget.devices import CPU, is_cpu
 from memloc.budget.finished import finished_jobs
-from memloc.budget.knobs import jobs_that_fit
 from memloc.budget.model import CostModel, Job
+from memloc.budget.room import jobs_that_fit
 from memloc.budget.sizes import Sizes
 from memloc.budget.text import budget_text, total
 from memloc.errors import MemlocError

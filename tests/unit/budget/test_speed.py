@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from memloc.budget import devices, knobs, space, speed, work
+from memloc.budget import devices, knobs, room, space, speed, work
 from memloc.budget.budget import make_budget
 from memloc.budget.model import CostModel, Job
 from memloc.budget.parts import Parts, fit
@@ -236,16 +236,31 @@ def test_every_card_has_figures_that_can_be(gpu):
 
 def test_a_job_fits_as_often_as_its_memory_goes_into_the_gpu_s(config, sizes):
     jobs = plan(config)
-    few, more = (knobs.jobs_that_fit(jobs, CostModel(sizes, n)) for n in ("NVIDIA L4", H100))
-    assert 1 <= few < more <= knobs.MOST_JOBS
-    assert knobs.jobs_that_fit(jobs, CostModel(sizes, H100), cores=3) == 3
-    assert knobs.jobs_that_fit(jobs, CostModel(sizes, "CPU")) == 1
-    assert knobs.jobs_that_fit(plan(config, ["retrain"]), CostModel(sizes, H100)) == 8
+    few, more = (room.jobs_that_fit(jobs, CostModel(sizes, n)) for n in ("NVIDIA L4", H100))
+    assert 1 <= few < more <= room.MOST_JOBS
+    assert room.jobs_that_fit(jobs, CostModel(sizes, H100), cores=3) == 3
+    assert room.jobs_that_fit(jobs, CostModel(sizes, "CPU")) == 1
+    assert room.jobs_that_fit(plan(config, ["retrain"]), CostModel(sizes, H100)) == 8
+
+
+def test_a_plan_names_the_models_that_are_too_large_for_the_gpu(config, sizes):
+    of = [{"task": "boolq", "model": model} for model in ("bert", "opt-1.3b")]
+    named = [Job("train_perturbed", wildcards, gpus=1) for wildcards in of]
+    for device, wanted in (("NVIDIA T4", True), ("NVIDIA B200", False), ("CPU", False)):
+        text = budget_text(
+            make_budget(named, CostModel(sizes, device), [1]), {**config, "tasks": []}
+        )
+        (line,) = re.findall("^device memory: .*", text, re.MULTILINE) or [""]
+        assert ("opt-1.3b" in line) is wanted and "bert " not in line
+        assert not wanted or ("16.0 GB" in line and "training.batch_size" in line)
+    assert (
+        room.too_large([Job("retrain", named[1].wildcards, gpus=1)], CostModel(sizes, "T4")) is None
+    )
 
 
 def test_what_jobs_held_when_they_ran_decides(config, sizes):
     jobs = plan(config, ["train_original"])
-    expected = knobs._held(jobs[0], CostModel(sizes, H100))
+    expected = room._held(jobs[0], CostModel(sizes, H100))
     models = (
         CostModel(
             sizes,
@@ -254,7 +269,7 @@ def test_what_jobs_held_when_they_ran_decides(config, sizes):
         )
         for share in (4, 2, 0.5)
     )
-    counts = [knobs.jobs_that_fit(jobs, model) for model in models]
+    counts = [room.jobs_that_fit(jobs, model) for model in models]
     assert counts == sorted(set(counts))
 
 
@@ -285,7 +300,7 @@ def test_the_plan_ends_with_the_cheapest_setting_it_knows(config, sizes):
 def test_the_cheapest_setting_costs_what_a_plan_under_it_says(config, sizes):
     jobs = plan(config)
     base = CostModel(sizes, H100)
-    choices = knobs.all_knobs(base, knobs.jobs_that_fit(jobs, base))
+    choices = knobs.all_knobs(base, room.jobs_that_fit(jobs, base))
     costs = {k: make_budget(jobs, k.model(base), [1]).gpu_hours for k in choices}
     line = knobs.knobs_line(jobs, base)
     assert f"cheapest known: {min(costs.values()):.3g} " in line or min(costs.values()) >= 100

@@ -13,6 +13,7 @@ from memloc.budget.knobs import knobs_line
 from memloc.budget.model import CostModel, Job
 from memloc.budget.parts import Fit, fit, groups_of
 from memloc.budget.rates import Factor
+from memloc.budget.room import too_large
 from memloc.budget.schedule import Item, longest_chain, peak_bytes, schedules
 from memloc.budget.sizes import Sizes
 from memloc.budget.space import device_bytes
@@ -154,7 +155,9 @@ def _notes(jobs: Sequence[Job], model: CostModel) -> list[str]:
     sizes = {name: model.sizes.model(name) for name in names}
     measured = sum(on_device(m.stage) for m in model.measured)
     rates = f"{measured} finished device jobs" if measured else "default, nothing measured yet"
-    notes = [f"device: {model.device} ({model.device_basis}); rates: {rates}{_setting(model)}"]
+    notes: list[str | None] = [
+        f"device: {model.device} ({model.device_basis}); rates: {rates}{_setting(model)}"
+    ]
     if saved := sum(model.saved_bytes(job) for job in jobs):
         notes.append(f"partial state: {in_bytes(saved)} are written in all")
     rows = {name: size.rows_basis for (name, _), size in tasks.items()}
@@ -163,13 +166,12 @@ def _notes(jobs: Sequence[Job], model: CostModel) -> list[str]:
         if bases:
             notes.append(f"{title}: {_tally(bases)}")
     notes += [_memory(name, model.sizes) for name in sorted(names) if _adapted(name, model)]
-    if line := _side_by_side(jobs, model):
-        notes.append(line)
+    notes.append(_side_by_side(jobs, model))
+    notes.append(too_large(jobs, model))
     if sizes:
         notes.append(f"model sizes: {_tally({n: s.basis for n, s in sizes.items()})}")
-    if line := knobs_line(jobs, model):
-        notes.append(line)
-    return notes
+    notes.append(knobs_line(jobs, model))
+    return [note for note in notes if note]
 
 
 def _setting(model: CostModel) -> str:

@@ -1,23 +1,19 @@
-"""What other settings of speed would make of a plan, and how many jobs a GPU's memory holds.
+"""What other settings of speed would make of a plan.
 
 Planning imports this module, and nothing here or below may import torch or pandas.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from memloc.budget.devices import is_cpu, memory_of
+from memloc.budget.devices import is_cpu
 from memloc.budget.model import CostModel, Job, alike
+from memloc.budget.room import jobs_that_fit
 from memloc.budget.speed import BFLOAT16, FLOAT32, TF32, used_precision
-from memloc.budget.stages import STAGES, stage_of
 from memloc.budget.words import in_hours
-from memloc.budget.work import Facts
-
-MOST_JOBS = 8  # a GPU: from there on, launches are hidden and the GPU is what jobs wait for
-ROOM = 0.9  # of the memory: the rest is for what the driver takes and for memory in pieces
 
 
 @dataclass(frozen=True)
@@ -35,46 +31,6 @@ class Knobs:
     def __str__(self) -> str:
         packed = ", packed: true" if self.packed else ""
         return f"precision: {self.precision}, devices.jobs_per_gpu: {self.jobs}{packed}"
-
-
-def jobs_that_fit(jobs: Iterable[Job], model: CostModel, cores: int | None = None) -> int:
-    """How many jobs of a plan one GPU holds at once: by its memory, with a core for each.
-
-    What a job holds is the cost model's estimate, times the most that measured jobs of its stage
-    held of theirs. Probing makes do with the share it finds, retraining beyond its largest window.
-    """
-    if is_cpu(model.device):
-        return 1
-    held = _measured(model)
-    kinds = {
-        (job.rule, job.wildcards.get("task"), job.wildcards.get("model")): job
-        for job in jobs
-        if job.gpus
-    }
-    most = max(
-        (_held(job, model) * held.get(stage_of(job.rule), 1.0) for job in kinds.values()),
-        default=0.0,
-    )
-    fitting = int(ROOM * memory_of(model.device) / most) if most else MOST_JOBS
-    return max(1, min(MOST_JOBS, fitting, cores or MOST_JOBS))
-
-
-def _held(job: Job, model: CostModel) -> float:
-    """Bytes of the device's memory that a job can't do without."""
-    stage = stage_of(job.rule)
-    return STAGES[stage].device_bytes(Facts(job.wildcards, model.sizes)) if stage else 0.0
-
-
-def _measured(model: CostModel) -> dict[str | None, float]:
-    """Per stage, the most that finished jobs held of what was estimated."""
-    found: dict[str | None, float] = {}
-    for job in model.finished:
-        stage, peak = stage_of(job.rule), job.record.get("device_bytes")
-        if not stage or STAGES[stage].fills:
-            continue
-        if peak and (expected := _held(job, model)):
-            found[stage] = max(found.get(stage, 0.0), peak / expected)
-    return found
 
 
 def all_knobs(model: CostModel, fitting: int) -> list[Knobs]:
