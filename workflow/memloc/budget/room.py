@@ -49,7 +49,7 @@ def too_large(jobs: Iterable[Job], model: CostModel) -> str | None:
     if not most:
         return None
     said = ", ".join(f"{name} {in_bytes(held)}" for name, held in sorted(most.items()))
-    return f"device memory: {in_bytes(room)} are too little, by estimate, for {said}; {LESS}"
+    return f"device memory: {in_bytes(room)} is too little, by estimate, for {said}; {LESS}"
 
 
 def _kinds(jobs: Iterable[Job], model: CostModel) -> Iterator[tuple[Job, float]]:

@@ -5,7 +5,7 @@ and the gradients of what they read come as one.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,31 @@ def _linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     return input, weight, bias
+
+
+@torch.no_grad()
+def side_by_side(parameters: Sequence[Tensor]) -> Tensor:
+    """Parameters as one tensor along axis 0, whose memory is theirs from now on.
+
+    Those that lie side by side already stay where they are, so that all who ask share them.
+    """
+    first, *others = (parameter.detach() for parameter in parameters)
+    if not others:
+        return first
+    memory, end = first.untyped_storage().data_ptr(), first.data_ptr() + first.nbytes
+    for part in others:
+        if part.untyped_storage().data_ptr() != memory or part.data_ptr() != end:
+            return _moved(parameters)
+        end += part.nbytes
+    return first.as_strided((sum(map(len, parameters)), *first.shape[1:]), first.stride())
+
+
+def _moved(parameters: Sequence[Tensor]) -> Tensor:
+    whole = torch.cat(list(parameters))
+    parts = whole.split([len(parameter) for parameter in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.data = part
+    return whole
 
 
 def joint(names: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from memloc.models.alike import CANT, alike
 from memloc.models.layer_stack import forwards_replaced
 from memloc.models.layers import toy_inputs
 from memloc.models.products import linear_parameters
-from memloc.models.siblings import siblings_in
+from memloc.models.siblings import siblings_in, side_by_side
 
 
 class StandIn:
@@ -28,9 +28,7 @@ class StandIn:
     def __init__(self, masters: Sequence[nn.Parameter]):
         self.masters = masters
         self.sizes = [len(master) for master in masters]
-        self.whole = _side_by_side([master.detach() for master in masters])
-        for master, part in zip(masters, self.whole.split(self.sizes), strict=True):
-            master.data = part
+        self.whole = side_by_side(masters)
         self.read = nn.Parameter(self.whole, masters[0].requires_grad)
 
     def round(self) -> None:
@@ -182,19 +180,6 @@ def _computing(products: Sequence[Product]) -> Iterator[None]:
     finally:
         for product in products:
             product.forget()
-
-
-def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """Tensors as one along axis 0: as they lie, if they do so side by side, else copied."""
-    first, *others = parts
-    if not others:
-        return first
-    memory, end = first.untyped_storage().data_ptr(), first.data_ptr() + first.nbytes
-    for part in others:
-        if part.untyped_storage().data_ptr() != memory or part.data_ptr() != end:
-            return torch.cat(list(parts))
-        end += part.nbytes
-    return first.as_strided((sum(map(len, parts)), *first.shape[1:]), first.stride())
 
 
 @torch.no_grad()

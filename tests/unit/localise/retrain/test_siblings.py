@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from memloc.localise.retrain.folding import Frozen
 from memloc.localise.retrain.own_weights import OwnWeights
 from memloc.localise.retrain.siblings import find_siblings
 from memloc.localise.retrain.variants import SharedModel, WindowVariants
@@ -90,3 +91,16 @@ def test_one_product_and_the_same_numbers():
     # goes back to what layer 1 reads.
     assert found[True][0] - found[False][0] == 6 * N_LAYERS - 2
     close(found[True][1], found[False][1])
+
+
+def test_shared_ones_are_in_memory_once():
+    """A quarter of a model would be there twice, which no window's memory accounts for."""
+    weights = [torch.nn.Parameter(torch.randn(rows, 4)) for rows in (3, 2)]
+    before, frozen = [weight.detach().clone() for weight in weights], Frozen()
+    whole = frozen.joined(weights)
+    assert torch.equal(whole, torch.cat(before))
+    assert all(torch.equal(*pair) for pair in zip(weights, before, strict=True))
+    with torch.no_grad():
+        weights[1].fill_(7)
+    assert whole[3:].eq(7).all() and frozen.joined(weights) is whole
+    assert Frozen().joined(weights).data_ptr() == whole.data_ptr()

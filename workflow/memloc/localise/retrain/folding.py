@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from memloc.localise.retrain.dropout import Masks
 from memloc.localise.retrain.passes import Attention, Pick, Place, Scaled, StackedLinear
 from memloc.localise.retrain.siblings import Joined
+from memloc.models.siblings import side_by_side
 
 Stacks = dict[int, Tensor]  # id of a layer's own parameter -> (copies, *its shape)
 
@@ -45,11 +46,11 @@ class Frozen:
         return self._rounded[id(weight)][1]
 
     def joined(self, weights: list[Tensor]) -> Tensor:
-        """Several weights as one, along axis 0."""
+        """Several weights as one, along axis 0; unless it rounds, in memory that is theirs."""
         dtype = products_dtype(weights[0].device) or weights[0].dtype
         key = dtype, *map(id, weights)
         if key not in self._joined:
-            self._joined[key] = weights, torch.cat(weights).to(dtype)
+            self._joined[key] = weights, side_by_side(weights).to(dtype)
         return self._joined[key][1]
 
 
