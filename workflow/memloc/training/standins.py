@@ -5,6 +5,7 @@ are rounded together, where autocast rounds each weight by a kernel of its own, 
 another.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -19,6 +20,8 @@ from memloc.models.layer_stack import forwards_replaced
 from memloc.models.layers import toy_inputs
 from memloc.models.products import linear_parameters
 from memloc.models.siblings import siblings_in, side_by_side
+
+logger = logging.getLogger(__name__)
 
 
 class StandIn:
@@ -157,6 +160,8 @@ def _products(model: PreTrainedModel) -> list[Product]:
     except CANT:
         same = False
     model.train(was_training)
+    if not same:
+        logger.warning("layers that read one tensor are computed one by one: as one they differ")
     return products if same else []
 
 
