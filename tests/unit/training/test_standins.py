@@ -2,17 +2,20 @@
 
 import copy
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import families as more
 from adapted import TINY, adapted_pair
 from memloc.data.tokens import collate, padding_right
 from memloc.models.alike import wave
 from memloc.models.load import ready
-from memloc.training import standins
+from memloc.models.siblings import side_by_side
+from memloc.training import products, standins
 from memloc.training.standins import StandIns
 from memloc.training.stream import Recipe, Stream
 from shipped import ROOT
@@ -53,7 +56,7 @@ def plain_steps(model, data, steps):
 @pytest.mark.parametrize("family", [*FAMILIES, *(f"adapted {family}" for family in TINY)])
 def test_steps_equal_those_under_autocast_bit_for_bit(family, monkeypatch):
     """Each linear layer alone: a product of several sums in an order of its own."""
-    monkeypatch.setattr(standins, "_products", lambda model: [])
+    monkeypatch.setattr(standins, "find_products", lambda model: [])
     ours, theirs = models(family)
     ours.train(), theirs.train()
     data = corpus(ours.config.pad_token_id)
@@ -132,10 +135,10 @@ JOINED = {"bert": 3, "opt": 3, "gpt_neo": 3, "mpnet": 3, "roberta": 3, "adapted 
 
 @pytest.mark.parametrize("family", JOINED)
 def test_query_key_and_value_are_one_product(family):
-    products = StandIns(many(family), "bfloat16").products
-    found = [len(product.parts) for product in products]
+    joined = StandIns(many(family), "bfloat16").products
+    found = [len(product.parts) for product in joined]
     assert found.count(JOINED[family]) >= N_LAYERS
-    for product in products:
+    for product in joined:
         assert product.weight.read.dtype == torch.bfloat16
         assert all(part.weight.dtype == torch.float32 for part in product.parts)
 
@@ -163,11 +166,12 @@ def test_two_streams_of_one_body_read_the_same_weights():
             assert torch.equal(ours.read, theirs.read)
 
 
-def test_weights_that_were_moved_in_memory_are_not_trained_on():
+@pytest.mark.parametrize("part", ["query", "value"])
+def test_weights_that_were_moved_in_memory_are_not_trained_on(part):
     model = tiny_model("bert")
     stream = Stream("task", model, corpus(model.config.pad_token_id), RECIPE, "float32", 1)
-    query = model.bert.encoder.layer[0].attention.self.query.weight
-    query.data = query.detach().clone()
+    weight = getattr(model.bert.encoder.layer[0].attention.self, part).weight
+    weight.data = weight.detach().clone()
     with pytest.raises(RuntimeError, match="moved in memory"):
         stream.step(stream.order(1)[0])
 
@@ -187,8 +191,8 @@ def test_what_is_read_beside_a_product_has_both_gradients():
     theirs = copy.deepcopy(ours)
     x = torch.randn(3, 4)
     theirs(x).sum().backward()
-    product = standins.Product([ours.one, ours.two])
-    with standins._computing([product]):
+    product = products.Product([ours.one, ours.two])
+    with products.computing([product]):
         ours(x).sum().backward()
     for stand_in in product.stand_ins:
         stand_in.hand_on(stand_in.read.grad)
@@ -198,13 +202,74 @@ def test_what_is_read_beside_a_product_has_both_gradients():
 
 def test_a_state_that_changed_in_between_is_read_anew():
     one, two = nn.Linear(4, 4), nn.Linear(4, 4)
-    product = standins.Product([one, two])
+    product = products.Product([one, two])
     x = torch.randn(3, 4)
-    with torch.no_grad(), standins._computing([product]):
+    with torch.no_grad(), products.computing([product]):
         one(x)
         x += 1
         found = two(x)
     torch.testing.assert_close(found, two(x))
+
+
+def test_what_is_read_without_gradients_takes_none_from_the_others():
+    one, two = nn.Linear(4, 4), nn.Linear(4, 4)
+    x = torch.randn(3, 4)
+    with products.computing([products.Product([one, two])]):
+        with torch.no_grad():
+            one(x)
+        two(x).sum().backward()
+    assert one.weight.grad is None
+    torch.testing.assert_close(two.weight.grad, x.sum(0).expand(4, 4))
+
+
+def test_what_is_read_by_another_layer_s_code_stays_apart():
+    class Gated(nn.Module):
+        """Reads plain parameters, and a linear layer's own weight."""
+
+        def __init__(self):
+            super().__init__()
+            self.gate, self.other = (nn.Parameter(torch.randn(4, 4)) for _ in range(2))
+            self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            gates = F.linear(x, self.gate) + F.linear(x, self.other)
+            return gates + self.one(x) + self.two(x)
+
+    class Model(nn.Module):
+        config, device = SimpleNamespace(pad_token_id=0), torch.device("cpu")
+
+        def __init__(self):
+            super().__init__()
+            self.words, self.layer = nn.Embedding(9, 4), Gated()
+
+        def forward(self, input_ids, attention_mask):
+            return SimpleNamespace(logits=self.layer(self.words(input_ids)).sum(1))
+
+    model = Model()
+    (product,) = products.find_products(model)
+    assert product.parts == [model.layer.one, model.layer.two]
+
+
+@pytest.mark.parametrize("how", ["float64", "bfloat16 base"])
+def test_a_difference_by_rounding_alone_parts_nothing(how):
+    model = adapted_pair("llama", "bfloat16")[0] if "base" in how else tiny_model("bert").double()
+    assert len(StandIns(model, "bfloat16").products) >= N_LAYERS
+
+
+def test_a_layer_that_products_change_is_computed_as_it_is(caplog):
+    model = tiny_model("bert")
+    query = model.bert.encoder.layer[1].attention.self.query
+    query.register_forward_hook(lambda module, inputs, output: output.view(-1).view(output.shape))
+    assert not StandIns(model, "float32").products
+    assert "one by one" in caplog.text
+
+
+def test_neighbours_that_are_turned_are_not_taken_for_rows():
+    both = torch.randn(8, 4)
+    turned = [nn.Parameter(part.T) for part in both.split(4)]
+    wanted = torch.cat([part.T for part in both.split(4)])
+    assert torch.equal(side_by_side(turned), wanted)
+    assert torch.equal(torch.cat(turned), wanted)
 
 
 def test_a_weight_that_several_layers_share_is_rounded_once():

@@ -3,20 +3,17 @@
 Planning imports this module, and nothing here or below may import torch or pandas.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from memloc.budget.devices import is_cpu, memory_of
 from memloc.budget.model import CostModel, Job
+from memloc.budget.space import trained_state, training_device
 from memloc.budget.stages import STAGES, stage_of
 from memloc.budget.words import in_bytes
 from memloc.budget.work import Facts
 
 MOST_JOBS = 8  # a GPU: from there on, launches are hidden and the GPU is what jobs wait for
 ROOM = 0.9  # of the memory: the rest is for what the driver takes and for memory in pieces
-LESS = (
-    "lower training.batch_size, data.max_length or swapping.batch_tokens, or train with "
-    "moments: bfloat16 or adapters (training.lora)"
-)
 
 
 def jobs_that_fit(jobs: Iterable[Job], model: CostModel, cores: int | None = None) -> int:
@@ -27,41 +24,41 @@ def jobs_that_fit(jobs: Iterable[Job], model: CostModel, cores: int | None = Non
     """
     if is_cpu(model.device):
         return 1
-    most = max((held for _, held in _kinds(jobs, model)), default=0.0)
-    fitting = int(ROOM * memory_of(model.device) / most) if most else MOST_JOBS
-    return max(1, min(MOST_JOBS, fitting, cores or MOST_JOBS))
-
-
-def too_large(jobs: Iterable[Job], model: CostModel) -> str | None:
-    """A line on models of a plan that a GPU's memory is too small for, by the estimate; or None.
-
-    Windows are no part of it: they train in groups, and a plan has a line of its own for them.
-    """
-    if is_cpu(model.device):
-        return None
-    room = memory_of(model.device)
-    most: dict[str, float] = {}
-    for job, held in _kinds(jobs, model):
-        stage = stage_of(job.rule)
-        if stage and not STAGES[stage].fills and held > room:
-            name = job.wildcards.get("model", stage)
-            most[name] = max(held, most.get(name, 0.0))
-    if not most:
-        return None
-    said = ", ".join(f"{name} {in_bytes(held)}" for name, held in sorted(most.items()))
-    return f"device memory: {in_bytes(room)} is too little, by estimate, for {said}; {LESS}"
-
-
-def _kinds(jobs: Iterable[Job], model: CostModel) -> Iterator[tuple[Job, float]]:
-    """A GPU job of each rule, task and model, with the bytes that it can't do without."""
+    held = _measured(model)
     kinds = {
         (job.rule, job.wildcards.get("task"), job.wildcards.get("model")): job
         for job in jobs
         if job.gpus
     }
-    measured = _measured(model)
-    for job in kinds.values():
-        yield job, _held(job, model) * measured.get(stage_of(job.rule), 1.0)
+    most = max(
+        (_held(job, model) * held.get(stage_of(job.rule), 1.0) for job in kinds.values()),
+        default=0.0,
+    )
+    fitting = int(ROOM * memory_of(model.device) / most) if most else MOST_JOBS
+    return max(1, min(MOST_JOBS, fitting, cores or MOST_JOBS))
+
+
+def too_large(jobs: Iterable[Job], model: CostModel) -> str | None:
+    """A line on models of a plan that a GPU's memory is too small to fine-tune; or None.
+
+    By what is certain: weights, gradients and moments. Activations come on top.
+    """
+    if is_cpu(model.device):
+        return None
+    room = memory_of(model.device)
+    most: dict[str, float] = {}
+    for job in jobs:
+        stage = stage_of(job.rule)
+        if stage and STAGES[stage].device_bytes is training_device:
+            held, name = trained_state(Facts(job.wildcards, model.sizes)), job.wildcards["model"]
+            most |= {name: max(held, most.get(name, 0.0))} if held > room else {}
+    if not most:
+        return None
+    said = ", ".join(f"{name} {in_bytes(held)}" for name, held in sorted(most.items()))
+    return (
+        f"device memory: {in_bytes(room)} is too little to fine-tune {said} (weights, gradients "
+        "and moments, without activations): use adapters (training.lora) or a larger device"
+    )
 
 
 def _held(job: Job, model: CostModel) -> float:

@@ -156,13 +156,15 @@ def training_device(facts: Facts) -> float:
 
 
 def sweep_device(facts: Facts) -> float:
-    """Bytes of the device's memory that a sweep takes: three models, and a batch of all windows.
+    """Bytes of the device's memory that a sweep takes: three models, of adapters over one base, and
+    a batch of all windows.
 
     A layer makes some six numbers of its width for each state that passes it.
     """
     model, windows = facts.model, facts.model.layers * (facts.model.layers + 1) / 2
     states = 4 * 6 * facts.settings["swapping"]["batch_tokens"] * model.width * windows
-    return CONTEXT + 1.2 * (3 * checkpoint(facts) + states)
+    base = base_bytes(model, facts.settings) if lora_of(facts.settings) else 0
+    return CONTEXT + 1.2 * (base + 3 * trained_checkpoint(facts) + states)
 
 
 def device_bytes(facts: Facts) -> dict[str, float]:

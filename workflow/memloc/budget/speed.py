@@ -26,9 +26,10 @@ COUNTED_LAYERS = 12
 # and back. Estimated from models/packing.py: benchmarks/launches.py counts padded steps alone.
 PACKING = {STEP: 10, WINDOWS: 20, FORWARD: 4, PROBE: 0}
 # Seconds that the host takes to launch one: torch's own dispatch, autograd and modules included. A
-# step of 647 kernels took 13 ms of one core; with query, key and value as one product it takes a
-# tenth less. A step under autocast has more and lighter ones.
-HOST_LAUNCH = {FLOAT32: 22e-6, TF32: 22e-6, BFLOAT16: 17e-6}
+# step of 647 kernels took 13 ms of one core; one under autocast has more and lighter ones. As one
+# product, query, key and value spare a step a sixth of its kernels, and a tenth of this time.
+HOST_LAUNCH = {FLOAT32: 20e-6, TF32: 20e-6, BFLOAT16: 15e-6}
+HEAVIER = {STEP: 1.1}
 # Seconds that a kernel takes on the GPU however small it is, and how many small ones of several
 # jobs can run side by side. Assumed, after NVIDIA's guides; benchmarks/gpu.py measures steps.
 SHORTEST_KERNEL, SIDE_BY_SIDE = 2e-6, 5
@@ -101,7 +102,7 @@ class Rate:
         moved = MOVED[self.precision] + SHORT_MOVED * steps.short
         device += steps.trained * moved / self.bandwidth
         device = device / fitting.groups + launches * self.kernel
-        host = launches * self.launch
+        host = launches * self.launch * HEAVIER.get(steps.kind, 1.0)
         each = max(host, self.jobs * device) if self.overlapping else host + device
         return steps.count * fitting.groups * each
 

@@ -11,11 +11,11 @@ CANT = (RuntimeError, ValueError, TypeError, IndexError, AssertionError, Attribu
 PERIOD = 8191  # a prime, so that no two rows of a matrix are alike; sines take time
 
 
-def alike(ones: Sequence[Tensor], twos: Sequence[Tensor]) -> bool:
+def alike(ones: Sequence[Tensor], twos: Sequence[Tensor], tolerance: float = TOLERANCE) -> bool:
     """Whether tensors differ by rounding alone, by the size of the largest: some gradients, as
     those of keys' biases, are 0."""
     apart = max(largest(one - two) for one, two in zip(ones, twos, strict=True))
-    return apart <= TOLERANCE * max(1e-6, *map(largest, twos))
+    return apart <= tolerance * max(1e-6, *map(largest, twos))
 
 
 def largest(tensor: Tensor) -> float:

@@ -93,6 +93,8 @@ def side_by_side(parameters: Sequence[Tensor]) -> Tensor:
         if part.untyped_storage().data_ptr() != memory or part.data_ptr() != end:
             return _moved(parameters)
         end += part.nbytes
+    if not all(parameter.is_contiguous() for parameter in parameters):
+        return _moved(parameters)
     return first.as_strided((sum(map(len, parameters)), *first.shape[1:]), first.stride())
 
 
