@@ -48,7 +48,8 @@ TINY = SimpleNamespace(layers=2, width=64, rows=2, tokens=8)
 NAMES = """_local_scalar_dense _record_function_enter_new _record_function_exit _reshape_alias
 _unsafe_view alias as_strided chunk detach device diagonal empty empty_like empty_strided expand
 is_pinned lift lift_fresh new_empty new_empty_strided permute prim reshape resize_ scalar_tensor
-select set_ slice split split_with_sizes unsafe_split_with_sizes squeeze t transpose unbind unfold unsqueeze view"""
+select set_ slice split split_with_sizes squeeze t transpose unbind unfold
+unsafe_split_with_sizes unsqueeze view"""
 NO_KERNEL = set(NAMES.split())
 SEVERAL = {
     "embedding_dense_backward": 3,
