@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from compileall import compile_dir
 from functools import cache
 from pathlib import Path
 
@@ -26,17 +27,40 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 N_LAYERS = 2
 
 
+OWN = ("workflow", "rules", "profiles", "envs", "Snakefile", "config.yaml")
+
+
 def copy_workflow(folder: Path) -> Path:
     """The workflow's own files in a folder that tests may edit."""
-    ignored = shutil.ignore_patterns("__pycache__", "results")
-    for name in ("workflow", "rules", "profiles"):
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    shutil.copytree(ROOT / "envs", folder / "envs")
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy(ROOT / name, folder / name)
-    style = folder / "workflow/memloc/figures/style.py"
-    style.write_text(style.read_text().replace('"savefig.dpi": 300', '"savefig.dpi": 50'))
+    _copy(_ready_workflow(), folder)
     return folder
+
+
+@cache
+def _ready_workflow() -> Path:
+    """The workflow with its bytecode and what a plan keeps of its code, as all copies have them.
+
+    Its figures are coarse, and their letters are shapes: files of a fraction of the time.
+    """
+    folder, elsewhere = (Path(tempfile.mkdtemp(prefix="workflow-")) for _ in range(2))
+    _copy(ROOT, folder)
+    style = folder / "workflow/memloc/figures/style.py"
+    text = style.read_text().replace('"savefig.dpi": 300', '"savefig.dpi": 50')
+    style.write_text(text.replace('"pdf.fonttype": 42', '"pdf.fonttype": 3'))
+    compile_dir(folder / "workflow", quiet=1)
+    where = ("--snakefile", f"{folder}/Snakefile", "--directory", elsewhere)
+    snakemake(elsewhere, "--dry-run", *where, "budget", command=SNAKEMAKE)
+    return folder
+
+
+def _copy(source: Path, folder: Path) -> None:
+    leave_out = ("results", "*.pyc.*", *(["__pycache__"] if source == ROOT else []))
+    for path in map(source.joinpath, OWN):
+        if path.is_dir():
+            ignored = shutil.ignore_patterns(*leave_out)
+            shutil.copytree(path, folder / path.name, ignore=ignored, dirs_exist_ok=True)
+        else:
+            shutil.copy2(path, folder / path.name)
 
 
 def write_model(folder: Path, layers: int = N_LAYERS) -> None:

@@ -32,6 +32,7 @@ READ = (
     *("matplotlib.pyplot", "matplotlib.backends.backend_pdf", "seaborn", "fontTools.subset"),
     *("docutils.core", "docutils.parsers.rst", "pygments.formatters", "jinja2", "peft"),
     *("jsonschema", "psutil", "snakemake.cli", "snakemake.api", "snakemake.script"),
+    *("snakemake.report.html_reporter", "snakemake_storage_plugin_fs", "smart_open", "requests"),
 )
 # What takes the place of a Python, which starts for every job: it imports next to nothing.
 CLIENT = """#!{python} -IS
@@ -55,9 +56,11 @@ def python() -> str:
     place, client = folder / "socket", folder / "python"
     client.write_text(CLIENT.format(python=sys.executable, place=str(place)))
     client.chmod(client.stat().st_mode | stat.S_IXUSR)
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     # It ends when this process does: then its stdin ends.
     server = subprocess.Popen(
         [sys.executable, __file__, str(place), str(client)],
+        env=variables,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
