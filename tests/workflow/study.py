@@ -20,6 +20,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 import warm
+from memloc.store.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [f"w{i}" for i in range(40)]
@@ -42,14 +43,17 @@ def _ready_workflow() -> Path:
 
     Its figures are coarse, and their letters are shapes: files of a fraction of the time.
     """
-    folder, elsewhere = (Path(tempfile.mkdtemp(prefix="workflow-")) for _ in range(2))
+    folder = Path(tempfile.mkdtemp(prefix="workflow-"))
     _copy(ROOT, folder)
     style = folder / "workflow/memloc/figures/style.py"
     text = style.read_text().replace('"savefig.dpi": 300', '"savefig.dpi": 50')
     style.write_text(text.replace('"pdf.fonttype": 42', '"pdf.fonttype": 3'))
     compile_dir(folder / "workflow", quiet=1)
-    where = ("--snakefile", f"{folder}/Snakefile", "--directory", elsewhere)
-    snakemake(elsewhere, "--dry-run", *where, "budget", command=SNAKEMAKE)
+    package = folder / "workflow/memloc"
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    for script in [*package.rglob("*.py"), *package.with_name("scripts").glob("*.py")]:
+        fingerprint(script=script, package=package)
+    sys.dont_write_bytecode = before
     return folder
 
 
@@ -127,6 +131,7 @@ def write_study(folder: Path, examined: bool = False, **changes) -> Path:
         "stages": ["centroids", "generalisation"],
         "data": {"max_length": 16},
         "training": {"epochs": 3, "learning_rate": 0.01, "memorised_above": 0.6},
+        "probing": {"seeds": [1, 2], "epochs": 10, "choose_after": 5},
         "generalisation": {"halves": 2, "splits": "pairs", "epochs": 2, "learning_rate": 0.01},
         "threads": 1,
         "save_minutes": 0,
