@@ -9,6 +9,8 @@ gc.disable()  # until all tests are read: imports leave no garbage
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side
+# Where threads that wait for each other spin, jobs with two of them take many times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402

@@ -21,7 +21,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from in_process import run_script
+from in_process import read_beforehand, run_script
 from memloc.errors import MemlocError
 from memloc.store.records import check
 from study import snakemake, write_study
@@ -145,9 +145,7 @@ def run_for_real(job: Any) -> str:
 
 def sweep(folder: Path, seed: int) -> Tally:
     """Let files of a finished study decay, one after the other."""
-    import torch
-
-    assert torch  # for all forks to have
+    read_beforehand()
     draw, tally = random.Random(seed), Tally()
     seen: dict[tuple[str, str], list] = {}
     for job in jobs_of(folder):

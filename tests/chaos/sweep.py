@@ -84,7 +84,8 @@ def read(path: Path) -> object:
 def copied(whole: Path, folder: Path) -> dict[str, tuple[int, int]]:
     """A fresh copy of the finished study to work in; its files."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(whole, folder, symlinks=True)
+    needless = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(whole, folder, symlinks=True, ignore=needless)
     os.chdir(folder)
     return files(folder)
 

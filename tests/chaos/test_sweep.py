@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import warm
 from memloc.store.files import atomic
 from mutations import Disk
 
@@ -18,7 +18,7 @@ def test_jobs_killed_at_any_change_end_as_undisturbed(tmp_path):
     paths = (ROOT / name for name in ("workflow", "tests/workflow"))
     options = ("--quick", "--points", "1", "--only", "^(?!retrieve_)")
     done = subprocess.run(
-        [sys.executable, ROOT / "tests/chaos/sweep.py", *options],
+        [warm.python(), ROOT / "tests/chaos/sweep.py", *options],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -52,7 +52,7 @@ def main(commands: str, results: str) -> None:
 
 
 def read_beforehand() -> None:
-    """Read all that a job may need, memloc's modules among it, for all forks to have."""
+    """Read all that a plan or a job may need, memloc's modules among it, for all forks to have."""
     sys.path[:0] = [str(ROOT / "workflow")]
     import memloc
 
@@ -60,6 +60,10 @@ def read_beforehand() -> None:
         import_module(name)
     for module in pkgutil.walk_packages(memloc.__path__, "memloc."):
         import_module(module.name)
+    from memloc.store.fingerprint import fingerprint
+
+    for script in (ROOT / "workflow").rglob("*.py"):
+        fingerprint(script=script)
     gc.freeze()  # no fork looks for garbage among it, and copies it by looking
 
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from compileall import compile_dir
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 import warm
+from memloc.store.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [f"w{i}" for i in range(40)]
@@ -26,17 +28,43 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 N_LAYERS = 2
 
 
+OWN = ("workflow", "rules", "profiles", "envs", "Snakefile", "config.yaml")
+
+
 def copy_workflow(folder: Path) -> Path:
     """The workflow's own files in a folder that tests may edit."""
-    ignored = shutil.ignore_patterns("__pycache__", "results")
-    for name in ("workflow", "rules", "profiles"):
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    shutil.copytree(ROOT / "envs", folder / "envs")
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy(ROOT / name, folder / name)
-    style = folder / "workflow/memloc/figures/style.py"
-    style.write_text(style.read_text().replace('"savefig.dpi": 300', '"savefig.dpi": 50'))
+    _copy(_ready_workflow(), folder)
     return folder
+
+
+@cache
+def _ready_workflow() -> Path:
+    """The workflow with its bytecode and what a plan keeps of its code, as all copies have them.
+
+    Its figures are coarse, and their letters are shapes: files of a fraction of the time.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="workflow-"))
+    _copy(ROOT, folder)
+    style = folder / "workflow/memloc/figures/style.py"
+    text = style.read_text().replace('"savefig.dpi": 300', '"savefig.dpi": 50')
+    style.write_text(text.replace('"pdf.fonttype": 42', '"pdf.fonttype": 3'))
+    compile_dir(folder / "workflow", quiet=1)
+    package = folder / "workflow/memloc"
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    for script in [*package.rglob("*.py"), *package.with_name("scripts").glob("*.py")]:
+        fingerprint(script=script, package=package)
+    sys.dont_write_bytecode = before
+    return folder
+
+
+def _copy(source: Path, folder: Path) -> None:
+    leave_out = ("results", "*.pyc.*", *(["__pycache__"] if source == ROOT else []))
+    for path in map(source.joinpath, OWN):
+        if path.is_dir():
+            ignored = shutil.ignore_patterns(*leave_out)
+            shutil.copytree(path, folder / path.name, ignore=ignored, dirs_exist_ok=True)
+        else:
+            shutil.copy2(path, folder / path.name)
 
 
 def write_model(folder: Path, layers: int = N_LAYERS) -> None:
@@ -103,6 +131,7 @@ def write_study(folder: Path, examined: bool = False, **changes) -> Path:
         "stages": ["centroids", "generalisation"],
         "data": {"max_length": 16},
         "training": {"epochs": 3, "learning_rate": 0.01, "memorised_above": 0.6},
+        "probing": {"seeds": [1, 2], "epochs": 10, "choose_after": 5},
         "generalisation": {"halves": 2, "splits": "pairs", "epochs": 2, "learning_rate": 0.01},
         "threads": 1,
         "save_minutes": 0,

@@ -8,7 +8,6 @@ the tests of the packages.
 import json
 import re
 import subprocess
-import sys
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+import warm
 from memloc.data.tokens import encode_texts, load_tokenizer
 from study import ROOT, copy_workflow, surroundings
 
@@ -268,7 +268,7 @@ def outcome(tmp_path_factory):
         for name in [*EXPECTED, *(set(AGAIN) - set(EXPECTED))]
     ]
     (folder / "commands.json").write_text(json.dumps(commands))
-    program = [sys.executable, str(Path(__file__).with_name("in_process.py"))]
+    program = [warm.python(), str(Path(__file__).with_name("in_process.py"))]
     subprocess.run(
         [*program, str(folder / "commands.json"), str(folder / "results.json")],
         env=surroundings(),

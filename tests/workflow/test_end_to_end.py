@@ -12,6 +12,7 @@ import pytest
 import yaml
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+import warm
 from memloc.study.techniques import TECHNIQUES
 from study import N_LAYERS, PATIENCE, ROOT, planned, snakemake, surroundings, write_study
 
@@ -130,7 +131,7 @@ def test_touching_everything_reruns_nothing(copy):
 def test_every_kind_of_file_that_decays_is_refused_by_name(copy):
     """A flipped bit, a cut end: by the check of every rule's inputs, and by a real job of each."""
     done = subprocess.run(
-        [sys.executable, ROOT / "tests/chaos/rot.py", "--folder", copy],
+        [warm.python(), ROOT / "tests/chaos/rot.py", "--folder", copy],
         env=surroundings(PYTHONPATH=os.pathsep.join(sys.path)),
         capture_output=True,
         text=True,
@@ -218,8 +219,7 @@ def test_a_new_technique_is_a_module_and_an_entry(copy):
     last = "    )\n}  # fmt: skip\n"
     assert registry.read_text().count(last) == 1
     registry.write_text(registry.read_text().replace(last, NEW_ENTRY + last))
-    names = [*TECHNIQUES, "counting"]
-    change(copy, techniques=names)
+    change(copy, techniques=["swapping", "counting"], stages=[])
     plan = planned(copy)
     assert plan["count"] == 1 and not plan.keys() & {"train_perturbed", "swap", "probe"}
     snakemake(copy)
@@ -268,18 +268,23 @@ def test_a_new_figure_is_an_entry_and_a_drawer(copy):
 
 
 def test_how_figures_look_draws_them_again_and_computes_nothing(copy):
-    change(copy, figures={"width": "single", "font_size": 7})
-    plan = planned(copy)
-    assert {name for name in plan if not name.startswith("figure_")} == {"report", "all"}
-    drawn = sum(count for name, count in plan.items() if name.startswith("figure_"))
-    assert drawn == len(list((copy / "results/figures").glob("*.png")))
-    change(copy, figures={"format": ["pdf", "png", "svg"]})
-    snakemake(copy)
-    assert len(list((copy / "results/figures").glob("*.svg"))) == drawn
-    assert planned(copy) == {}
-    change(copy, figures={"format": ["pdf", "png"]})
-    # the page shows all settings, and the budget is of a plan with fewer files
-    assert planned(copy).keys() == {"report", "budget", "all"}
+    settings, drawn = (copy / "study.yaml").read_text(), len(list(copy.rglob("figures/*.png")))
+    for changed, also in [
+        ({"width": "single", "font_size": 7}, {"report", "all"}),
+        # the page shows all settings, and the budget is of a plan with more files
+        ({"format": ["pdf", "png", "svg"]}, {"report", "budget", "all"}),
+    ]:
+        (copy / "study.yaml").write_text(settings)
+        change(copy, figures=changed)
+        left = {drawn: planned(copy)}
+        snakemake(copy, f"results/figures/mcog.{changed.get('format', ['pdf'])[-1]}")  # one of all
+        left[drawn - 1] = planned(copy)
+        for count, plan in left.items():
+            assert count == sum(n for name, n in plan.items() if name.startswith("figure_"))
+            assert {name for name in plan if not name.startswith("figure_")} == also
+    assert (copy / "results/figures/mcog.svg").stat().st_size > 1000
+    (copy / "study.yaml").write_text(settings)
+    assert planned(copy) == {}  # an SVG that nobody asks for any more draws nothing again
 
 
 def change(folder: Path, **settings) -> None:

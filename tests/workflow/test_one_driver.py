@@ -23,8 +23,15 @@ REFUSED = "another Snakemake process works in this folder"
 
 
 def held_study(folder: Path, *moments: str):
-    """A study and its driver, which goes on from each moment when it is let go."""
+    """A study and its driver, which goes on from each moment when it is let go.
+
+    Others lose their patience with it sooner than they usually would.
+    """
     write_study(folder)
+    planning = folder / "workflow/planning.py"
+    patience = "READING_SECONDS = 15.0"
+    assert patience in planning.read_text()
+    planning.write_text(planning.read_text().replace(patience, "READING_SECONDS = 3.0"))
     return start(
         folder, TARGET, **holding(folder, **{name: (MOMENTS[name], 1) for name in moments})
     )

@@ -9,7 +9,7 @@ their own folder, environment and exit status, and nothing of memloc is read bef
 """
 
 import gc
-import json
+import marshal
 import os
 import select
 import signal
@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -25,15 +26,26 @@ from pathlib import Path
 READ = (
     *("torch", "transformers.modeling_utils", "transformers.models.auto.modeling_auto"),
     *("transformers.models.bert.modeling_bert", "transformers.models.auto.tokenization_auto"),
-    *("pandas", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "sklearn.metrics"),
-    *("matplotlib.pyplot", "seaborn", "docutils.core", "jinja2", "fontTools.subset", "peft"),
+    *("pandas", "pyarrow.parquet", "pyarrow.dataset", "pyarrow.pandas_compat"),
+    *("pandas.core.arrays.arrow.extension_types", "pandas.io.formats.csvs", "scipy.stats"),
+    *("sklearn.linear_model", "sklearn.metrics", "cleanlab.filter", "cleanlab.rank"),
+    *("matplotlib.pyplot", "matplotlib.backends.backend_pdf", "seaborn", "fontTools.subset"),
+    *("docutils.core", "docutils.parsers.rst", "pygments.formatters", "jinja2", "peft"),
     *("jsonschema", "psutil", "snakemake.cli", "snakemake.api", "snakemake.script"),
+    *("snakemake.report.html_reporter", "snakemake_storage_plugin_fs", "smart_open", "requests"),
 )
+# What takes the place of a Python, which starts for every job: it imports next to nothing.
 CLIENT = """#!{python} -IS
-import sys
-sys.path.append({folder!r})
-import warm
-sys.exit(warm.ask({place!r}, sys.argv[1:]))
+import marshal, posix, sys
+from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
+
+server = socket(AF_UNIX, SOCK_STREAM)
+server.connect({place!r})
+command = marshal.dumps((sys.argv[1:], posix.getcwd(), posix.environ))
+files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+server.sendmsg([len(command).to_bytes(8, "big")], [(SOL_SOCKET, SCM_RIGHTS, files)])
+server.sendall(command)
+sys.exit(int(server.recv(8) or b"137"))  # nothing: it was killed
 """
 
 
@@ -42,28 +54,18 @@ def python() -> str:
     """An executable that does what Python does with a script or `-m snakemake`, at once."""
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
     place, client = folder / "socket", folder / "python"
-    client.write_text(
-        CLIENT.format(python=sys.executable, folder=str(Path(__file__).parent), place=str(place))
-    )
+    client.write_text(CLIENT.format(python=sys.executable, place=str(place)))
     client.chmod(client.stat().st_mode | stat.S_IXUSR)
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     # It ends when this process does: then its stdin ends.
     server = subprocess.Popen(
         [sys.executable, __file__, str(place), str(client)],
+        env=variables,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     assert server.stdout is not None and server.stdout.readline() == b"ready\n"
     return str(client)
-
-
-def ask(place: str, arguments: list[str]) -> int:
-    """Have the server run a command with this process's folder, environment and files."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(place)
-        command = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
-        socket.send_fds(connection, [len(command).to_bytes(8)], [0, 1, 2])
-        connection.sendall(command)
-        return int(connection.recv(8) or b"137")  # nothing: it was killed
 
 
 def serve(place: str, executable: str) -> None:
@@ -73,59 +75,55 @@ def serve(place: str, executable: str) -> None:
         __import__(name)
     gc.freeze()  # no fork looks for garbage among what was read, and copies it by looking
     gc.enable()
+    running: dict[int, tuple[int, socket.socket]] = {}  # open end of a process: it, and who asked
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
         listener.listen(64)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies
         os.write(1, b"ready\n")
         while True:
-            ready, _, _ = select.select([listener, 0], [], [])
+            asking = {connection.fileno(): end for end, (_, connection) in running.items()}
+            ready, _, _ = select.select([listener, 0, *running, *asking], [], [])
             if 0 in ready:
                 return
-            connection, _ = listener.accept()
-            if not os.fork():
-                listener.close()
-                _accompany(connection, executable)
-            connection.close()
+            for end in {asking.get(one, one) for one in ready if one is not listener}:
+                _end(end, *running.pop(end))
+            if listener in ready:
+                connection, _ = listener.accept()
+                size, files, _, _ = socket.recv_fds(connection, 8, 3)
+                command = connection.recv(int.from_bytes(size), socket.MSG_WAITALL)
+                process = os.fork()
+                if not process:
+                    for other in (listener, connection, *(one for _, one in running.values())):
+                        other.close()
+                    _run(command, files, executable)
+                for file in files:
+                    os.close(file)
+                running[os.pidfd_open(process)] = process, connection
 
 
-def _accompany(connection: socket.socket, executable: str) -> None:
-    """Begin a command, and end with it, or with the one who asked for it."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    size, files, _, _ = socket.recv_fds(connection, 8, 3)
-    command = connection.recv(int.from_bytes(size), socket.MSG_WAITALL)
-    begun = os.fork()
-    if not begun:
-        connection.close()
-        _run(*json.loads(command), files, executable)
-    for file in files:
-        os.close(file)
-    ended = os.pidfd_open(begun)
-    ready, _, _ = select.select([ended, connection], [], [])
-    if ended not in ready:
-        os.kill(begun, signal.SIGKILL)
-    _, status = os.waitpid(begun, 0)
+def _end(end: int, process: int, connection: socket.socket) -> None:
+    """Tell who asked for a process how it ended; it ends with who asked."""
+    os.kill(process, signal.SIGKILL)  # nothing to one that has ended
+    _, status = os.waitpid(process, 0)
     code = os.waitstatus_to_exitcode(status)
-    try:
+    os.close(end)
+    with connection, suppress(ConnectionError):
         connection.sendall(str(code if code >= 0 else 128 - code).encode())
-    finally:
-        os._exit(0)
 
 
-def _run(
-    arguments: list[str], folder: str, environment: dict, files: list[int], executable: str
-) -> None:
+def _run(command: bytes, files: list[int], executable: str) -> None:
     """Be the Python that was asked for; never returns."""
-    for number, file in enumerate(files):
-        os.dup2(file, number)
-        os.close(file)
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment)
-    sys.executable = executable  # with which Snakemake starts its scripts
     code = 1
     try:
-        code = _main(arguments, environment)
+        arguments, folder, variables = marshal.loads(command)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update({os.fsdecode(key): os.fsdecode(variables[key]) for key in variables})
+        sys.executable = executable  # with which Snakemake starts its scripts
+        code = _main(arguments)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException:
@@ -136,10 +134,10 @@ def _run(
         os._exit(code or 0)
 
 
-def _main(arguments: list[str], environment: dict) -> int:
+def _main(arguments: list[str]) -> int:
     is_snakemake = arguments[:2] == ["-m", "snakemake"]
     first = os.getcwd() if is_snakemake else str(Path(arguments[0]).resolve().parent)
-    further = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    further = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:1] = [first, *further]
     for path in further:
         if (own := Path(path, "sitecustomize.py")).is_file():

@@ -1,6 +1,7 @@
 """Fingerprints follow code, through packages too, and nothing else."""
 
 import ast
+import sys
 
 import pytest
 
@@ -78,6 +79,29 @@ def test_the_packages_own_door_counts_for_nobody(package):
 def test_an_import_that_leads_nowhere_is_an_error(package, text):
     with pytest.raises(MemlocError, match="cellar is imported, and there is no file"):
         package("top", new=f"\n{text}\n")
+
+
+def test_what_is_kept_of_code_counts_only_where_it_is_whole_and_of_that_code(
+    package, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    first = package("top")
+    files = {path.name.partition(".")[0]: path for path in tmp_path.rglob("*.plain")}
+    whole = {name: path.read_bytes() for name, path in files.items()}
+    assert whole.keys() == {"top", "middle", "bottom"}
+    of_middle = whole["middle"]
+    for spoilt in (b"", b"?", of_middle[:-1], of_middle.replace(b"1", b"2"), whole["bottom"]):
+        files["middle"].write_bytes(spoilt)
+        assert package("top") == first
+        assert files["middle"].read_bytes() == of_middle
+    files["middle"].unlink()
+    files["middle"].mkdir()  # nothing can be kept there
+    assert package("top") == first
+    files["middle"].rmdir()
+    files["middle"].write_bytes(of_middle)
+    monkeypatch.setattr(module, "_parsed", lambda text: pytest.fail("parsed again"))
+    assert package("top") == first and not list(tmp_path.rglob("*.plain.*"))
 
 
 def test_a_script_and_what_it_imports_count(package, tmp_path):

@@ -20,6 +20,7 @@ from memloc.study.data_seeds import check_data_seeds
 from memloc.study.noise import check_noise
 from memloc.study.schema_errors import Fault, did_you_mean, explain, listed
 from memloc.study.techniques import TECHNIQUES
+from memloc.study.yaml_files import read_yaml
 
 Config = dict[str, Any]
 OVERRIDES = ("model_seeds", "training", "retraining", "generalisation")
@@ -177,7 +178,7 @@ def _faults(config: Config, schema: str | Path) -> Iterator[Fault]:
     """Faults by the schema; a whole number must be written as one (3, not 3.0)."""
     strict = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
     validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=strict)
-    return validator(yaml.safe_load(Path(schema).read_text())).iter_errors(config)
+    return validator(read_yaml(schema)).iter_errors(config)
 
 
 def _is_integer(_checker: Any, value: Any) -> bool:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import yaml
 
 from memloc.errors import MemlocError, encodable, listed, shortly, unwritable
 from memloc.store.columns import RESERVED
@@ -143,7 +142,7 @@ def _parse(file: Path) -> Task:
 
 @functools.cache
 def _validator() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(yaml.safe_load(SCHEMA.read_text()))
+    return jsonschema.Draft202012Validator(read_yaml(SCHEMA))
 
 
 def _check(task: Task, file: Path) -> None:
