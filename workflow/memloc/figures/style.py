@@ -198,8 +198,11 @@ def save(figure: Figure, paths: Sequence[str | Path]) -> None:
             kind = Path(path).suffix[1:]
             with atomic(path) as draft:
                 edges = None if whole else "tight"
-                figure.savefig(draft, metadata=METADATA[kind], bbox_inches=edges)
-                if kind == "png":
+                how: dict[str, Any] = {"metadata": METADATA[kind], "bbox_inches": edges}
+                if kind != "png":
+                    figure.savefig(draft, **how)
+                else:  # in haste: it is written again
+                    figure.savefig(draft, pil_kwargs={"compress_level": 1}, **how)
                     _shrink(draft)
     plt.close(figure)
 
