@@ -1,5 +1,7 @@
 """The page that the tests look at, and the browser's tab in which they do."""
 
+import fcntl
+
 import pytest
 
 import looked_at
@@ -7,9 +9,14 @@ from chromium import Page
 
 
 @pytest.fixture(scope="session")
-def path(tmp_path_factory):
-    """The page of a synthetic study."""
-    return looked_at.page(tmp_path_factory.mktemp("study"))
+def path(tmp_path_factory, worker_id):
+    """The page of a synthetic study, which the first process of the tests makes for all."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = folder if worker_id == "master" else folder.parent
+    with open(shared / "browser.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = shared / "browser" / "report.html"
+        return made if made.exists() else looked_at.page(made.parent)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ def fitted(figure):
     """A figure as it is when it is saved."""
     with look():
         fit(figure)
+    figure.draw_without_rendering()  # the words of a legend have no place before
     return figure
 
 

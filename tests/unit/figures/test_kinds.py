@@ -47,7 +47,6 @@ def test_every_kind_fits_its_page(kind, name, width, tmp_path, caplog, monkeypat
     assert not caplog.records, caplog.records[0].message
     check_pdf(tmp_path / f"{kind}.pdf", page)
     check_png(tmp_path / f"{kind}.png", 100)
-    figure.draw_without_rendering()
     check_texts({kind: figure})
     plt.close("all")
 

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -18,6 +19,7 @@ from matplotlib.ticker import FixedLocator
 
 from memloc.figures.page import page
 
+SAME = 0.001  # inches between sizes that are one
 GAP = 1.0  # pixels between names and numbers of an axis
 NARROW = 9  # letters; titles are turned upright where one panel is narrower than this
 ROOM = 1.25  # of a panel's width, that a word above or below it has
@@ -45,11 +47,15 @@ def fit(figure: Figure) -> bool:
     wide, high = figure.get_size_inches()
     figure.set_size_inches(min(wide, room.width), min(high, room.height))
     # Lines are broken before the height is known, and labels beside panels again once it is.
+    changed = True
     for step in (_widen, _break_lines, _resize, _break_lines):
+        if changed:
+            _lay_out(figure)
+        changed = step(figure)
+    if changed:
         _lay_out(figure)
-        step(figure)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # all has its place
+    with rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)  # all has its place; with "none", files are drawn twice
     named = [a for a in figure.axes if isinstance(a.yaxis.get_major_locator(), FixedLocator)]
     squeezed = [_squeeze(axes.get_yticklabels()) for axes in named]
     for axes in figure.axes:
@@ -65,23 +71,25 @@ def _lay_out(figure: Figure) -> None:
         engine.execute(figure)
 
 
-def _widen(figure: Figure) -> None:
-    """Give a figure the width that it will have, and leave it high."""
-    high = figure.get_figheight()
-    _resize(figure)
-    figure.set_figheight(high)
+def _widen(figure: Figure) -> bool:
+    """Give a figure the width that it will have, and leave it high; whether it had another."""
+    return _resize(figure, figure.get_figheight())
 
 
-def _resize(figure: Figure) -> None:
-    """Give a figure the size of its panels and of what is around them, as far as the page goes."""
+def _resize(figure: Figure, high: float | None = None) -> bool:
+    """Give a figure the size of its panels and of what is around them, as far as the page goes.
+
+    high: its height, where that is given. Returns whether it had another size.
+    """
     room, size = page(), figure.get_size_inches()
     if not isinstance(figure, Sheet):
-        return
+        return False
     inner, least = _inner(figure), 0.1 + sum(_width(legend) for legend in figure.legends)
     around = size[0] - inner[0], size[1] - inner[1]
     wide = min(room.width, max(figure.panels[0] + around[0], least))
     share = min(1.0, (wide - around[0]) / figure.panels[0]) if figure.square else 1.0
-    figure.set_size_inches(wide, min(room.height, share * figure.panels[1] + around[1]))
+    figure.set_size_inches(wide, high or min(room.height, share * figure.panels[1] + around[1]))
+    return bool(abs(figure.get_size_inches() - size).max() > SAME)
 
 
 def _width(artist: object) -> float:
@@ -106,30 +114,30 @@ def _panels(figure: Figure) -> list[Axes]:
     return [axes for axes in figure.axes if axes.get_subplotspec() is not None]
 
 
-def _break_lines(figure: Figure) -> None:
-    """Break what is longer than its panel, or than the figure, at its spaces."""
+def _break_lines(figure: Figure) -> bool:
+    """Break what is longer than its panel, or than the figure, at its spaces; whether any is."""
     whole = figure.bbox
     own = (figure._suptitle, figure._supxlabel)  # type: ignore[attr-defined]
-    for text in own:
-        if text is not None:
-            _break(text, whole.width)
+    changed = [_break(text, whole.width) for text in own if text is not None]
     if (label := figure._supylabel) is not None:  # type: ignore[attr-defined]
-        _break(label, whole.height, upright=True)
+        changed.append(_break(label, whole.height, upright=True))
     panels = _panels(figure)
     turned = any(_too_narrow(axes) for axes in figure.axes)
     for axes in figure.axes:
         width, height = axes.bbox.width, axes.bbox.height
         if turned:
-            axes.title.set(rotation=90, va="bottom")
-        _break(axes.title, UPRIGHT * figure.dpi if turned else width, upright=turned)
+            changed.append(_turn([axes.title], rotation=90, va="bottom"))
+        changed.append(_break(axes.title, UPRIGHT * figure.dpi if turned else width, turned))
         if isinstance(axes.xaxis.get_major_locator(), FixedLocator):
-            _slant([label for label in axes.get_xticklabels() if label.get_text()])
-        _break(axes.xaxis.label, max(width, 0.5 * figure.dpi))
+            changed.append(_slant([label for label in axes.get_xticklabels() if label.get_text()]))
+        changed.append(_break(axes.xaxis.label, max(width, 0.5 * figure.dpi)))
         beside = 0.0 if axes in panels else 0.5 * figure.bbox.height  # nothing is near a scale's
-        _break(axes.yaxis.label, max(height, 0.5 * figure.dpi), upright=True, word=beside)
+        changed.append(_break(axes.yaxis.label, max(height, 0.5 * figure.dpi), True, beside))
         for note in [text for text in axes.texts if text.get_gid() == NOTE]:
+            changed.append(note.get_in_layout())
             note.set_in_layout(False)  # or its panel would stand apart from the next
             _break(note, width)
+    return any(changed)
 
 
 def _letters(text: Text, pixels: float, upright: bool) -> int:
@@ -139,21 +147,23 @@ def _letters(text: Text, pixels: float, upright: bool) -> int:
     return int(pixels * longest / max(1.0, box.height if upright else box.width))
 
 
-def _break(text: Text, pixels: float, upright: bool = False, word: float = 0.0) -> None:
-    """Break a text into lines that are so long at most.
+def _break(text: Text, pixels: float, upright: bool = False, word: float = 0.0) -> bool:
+    """Break a text into lines that are so long at most; whether it isn't as it was.
 
     A single word may be longer by a little (ROOM), and up to `word` pixels.
     """
-    lines = text.get_text().split("\n")
+    before = text.get_text()
+    lines = before.split("\n")
     if not any(lines):
-        return
+        return False
     letters = max(1, _letters(text, pixels, upright))
     if max(map(len, lines)) > letters:
-        longest = max(map(len, re.split(r"[\s-]", text.get_text())))
+        longest = max(map(len, re.split(r"[\s-]", before)))
         most = max(ROOM * letters, _letters(text, word, upright))
         letters = longest if letters < longest <= most else letters
         broken = [part for line in lines for part in textwrap.wrap(line, letters)]
         text.set_text("\n".join(broken))
+    return bool(text.get_text() != before)
 
 
 def _too_narrow(axes: Axes) -> bool:
@@ -162,11 +172,19 @@ def _too_narrow(axes: Axes) -> bool:
     return _letters(axes.title, ROOM * axes.bbox.width, False) < min(longest, NARROW)
 
 
-def _slant(labels: Sequence[Text]) -> None:
-    """Slant the names on an x-axis where one touches the next."""
-    if not any(label.get_text().isdigit() for label in labels) and _touch(labels):
-        for label in labels:
-            label.set(rotation=40, ha="right", rotation_mode="anchor")
+def _slant(labels: Sequence[Text]) -> bool:
+    """Slant the names on an x-axis where one touches the next; whether they weren't slanted."""
+    if any(label.get_text().isdigit() for label in labels) or not _touch(labels):
+        return False
+    return _turn(labels, rotation=40, ha="right", rotation_mode="anchor")
+
+
+def _turn(texts: Sequence[Text], rotation: float, **how: str) -> bool:
+    """Turn texts; whether one wasn't turned so."""
+    changed = any(text.get_rotation() != rotation for text in texts)
+    for text in texts:
+        text.set(rotation=rotation, **how)
+    return changed
 
 
 def _squeeze(labels: Sequence[Text]) -> bool:

@@ -47,6 +47,7 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 SAVED: dict[Any, Any] = {
     "pdf.fonttype": 42, "svg.hashsalt": "memloc", "savefig.dpi": 300, "savefig.pad_inches": 0.04,
     "savefig.facecolor": "white",
+    "figure.constrained_layout.use": False,  # all has its place, and needn't be drawn to find it
 }  # fmt: skip
 TOO_SMALL = (
     "%s has no room at %g inches with text of %g points: its files are larger, or names in it "
@@ -197,8 +198,11 @@ def save(figure: Figure, paths: Sequence[str | Path]) -> None:
             kind = Path(path).suffix[1:]
             with atomic(path) as draft:
                 edges = None if whole else "tight"
-                figure.savefig(draft, metadata=METADATA[kind], bbox_inches=edges)
-                if kind == "png":
+                how: dict[str, Any] = {"metadata": METADATA[kind], "bbox_inches": edges}
+                if kind != "png":
+                    figure.savefig(draft, **how)
+                else:  # in haste: it is written again
+                    figure.savefig(draft, pil_kwargs={"compress_level": 1}, **how)
                     _shrink(draft)
     plt.close(figure)
 
