@@ -94,7 +94,8 @@ def encode(folders, examples, device, source, wanted) -> np.ndarray:
 
 
 def project(states, classes, pair) -> dict[str, float]:
-    """Mean and percentiles of the places of a pair's examples between its centroids."""
+    """Mean and percentiles of the places of a pair's examples between its centroids, of each kind
+    that there is any of."""
     a, b = pair
     start, end = (states[classes.clean(c)].mean(0) for c in pair)
     groups = {"clean_a": classes.clean(a), "clean_b": classes.clean(b)}
@@ -102,8 +103,9 @@ def project(states, classes, pair) -> dict[str, float]:
     found = {}
     for name, rows in groups.items():
         places = (states[rows] - start) @ (end - start) / np.square(end - start).sum()
-        found[f"{name}_mean"] = places.mean()
-        found[f"{name}_low"], found[f"{name}_high"] = np.percentile(places, PERCENTILES)
+        if len(places):
+            found[f"{name}_mean"] = places.mean()
+            found[f"{name}_low"], found[f"{name}_high"] = np.percentile(places, PERCENTILES)
     return found
 
 
