@@ -19,12 +19,20 @@ settings.register_profile("memloc", deadline=None)  # a busy machine is no fault
 settings.load_profile("memloc")
 
 
-SLOWEST_FIRST = ["chaos", "workflow", "slurm", "notebooks", "browser", "unit"]
+SLOWEST_FIRST = [
+    *("chaos", "workflow", "slurm", "browser/test_accessible.py", "notebooks", "unit"),
+    "browser",  # by then, the page that all look at has been made
+]
 
 
 def pytest_collection_modifyitems(items):
     """Folders of long tests first, so that no process is left alone with one at the end."""
-    items.sort(key=lambda item: SLOWEST_FIRST.index(item.path.relative_to(ROOT / "tests").parts[0]))
+
+    def place(item):
+        path = item.path.relative_to(ROOT / "tests").as_posix()
+        return next(i for i, first in enumerate(SLOWEST_FIRST) if path.startswith(first))
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish():

@@ -87,17 +87,18 @@ class Product:
 
 def find_products(model: PreTrainedModel) -> list[Product]:
     """The products of siblings; none where they don't make the model's own logits."""
-    plain = {f"{name}.weight": part for name, part in model.named_modules() if _is_plain(part)}
+    plain = {name: part for name, part in model.named_modules() if _is_plain(part)}
     inputs, was_training = toy_inputs(model, rows=2), model.training
     model.eval()  # nothing is dropped, and no random number drawn
     theirs: list[Tensor] = []
     with _without_tf32():
         groups = siblings_in(
             model,
-            lambda name: name.replace(".bias", ".weight") in plain and not belongs_to_adapter(name),
+            lambda name: name.rpartition(".")[0] in plain and not belongs_to_adapter(name),
             lambda: theirs.append(model(**inputs).logits),
         )
-        products = [Product([plain[name] for name in siblings.weights]) for siblings in groups]
+        names = [[name.rpartition(".")[0] for name in siblings.weights] for siblings in groups]
+        products = [Product([plain[name] for name in parts]) for parts in names]
         same = _are_right(products, lambda: model(**inputs).logits, theirs)
     model.train(was_training)
     if not same:
