@@ -45,16 +45,16 @@ def too_large(jobs: Iterable[Job], model: CostModel) -> str | None:
     """
     if is_cpu(model.device):
         return None
+    trained = {
+        job.wildcards["model"]: job
+        for job in jobs
+        if (stage := stage_of(job.rule)) and STAGES[stage].device_bytes is training_device
+    }
     room = memory_of(model.device)
-    most: dict[str, float] = {}
-    for job in jobs:
-        stage = stage_of(job.rule)
-        if stage and STAGES[stage].device_bytes is training_device:
-            held, name = trained_state(Facts(job.wildcards, model.sizes)), job.wildcards["model"]
-            most |= {name: max(held, most.get(name, 0.0))} if held > room else {}
-    if not most:
+    states = {n: trained_state(Facts(j.wildcards, model.sizes)) for n, j in trained.items()}
+    said = ", ".join(f"{n} {in_bytes(held)}" for n, held in sorted(states.items()) if held > room)
+    if not said:
         return None
-    said = ", ".join(f"{name} {in_bytes(held)}" for name, held in sorted(most.items()))
     return (
         f"device memory: {in_bytes(room)} is too little to fine-tune {said} (weights, gradients "
         "and moments, without activations): use adapters (training.lora) or a larger device"

@@ -21,6 +21,7 @@ from memloc.door.settings import whole_number
 from memloc.door.texts import Corpus, Given, read
 from memloc.door.words import in_notebook_words
 from memloc.errors import MemlocError, shortly
+from memloc.machine.device import same_products
 from memloc.models.layers import embedding_rows
 from memloc.models.load import check_compatible, on_device, ready
 from memloc.models.longest import longest_input, refuse_longer
@@ -121,7 +122,7 @@ def opened(
     found = as_models(models)
     memorised = found[MEMORISED]
     device = _device(options.device, memorised)
-    with in_notebook_words(), lent(found, device), _same_products():
+    with in_notebook_words(), lent(found, device), same_products():
         tokenizer = padding_right(copy.deepcopy(tokenizer), "the tokenizer")
         for name, model in found.items():
             _prepare(on_device(model, "cpu"), tokenizer.pad_token_id, name)
@@ -139,16 +140,6 @@ def opened(
         record = RunRecord(options.precision, device=device)
         names = [memorised.config.id2label[i] for i in range(memorised.config.num_labels)]
         yield Session(found, corpus, tokenizer.pad_token_id, record, names)
-
-
-@contextmanager
-def _same_products() -> Iterator[None]:
-    """Matrix products of the caller's process are rounded afterwards as they were before."""
-    before = torch.get_float32_matmul_precision()
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _device(chosen: str | torch.device | None, model: PreTrainedModel) -> torch.device:

@@ -1,7 +1,8 @@
 """Where and in what precision a job computes."""
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -51,6 +52,16 @@ def set_precision(precision: str, device: torch.device) -> str:
         )
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     return precision
+
+
+@contextmanager
+def same_products() -> Iterator[None]:
+    """Matrix products of this process are rounded afterwards as they were before."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:

@@ -88,13 +88,13 @@ def side_by_side(parameters: Sequence[Tensor]) -> Tensor:
     first, *others = (parameter.detach() for parameter in parameters)
     if not others:
         return first
+    if not all(parameter.is_contiguous() for parameter in parameters):
+        return _moved(parameters)
     memory, end = first.untyped_storage().data_ptr(), first.data_ptr() + first.nbytes
     for part in others:
         if part.untyped_storage().data_ptr() != memory or part.data_ptr() != end:
             return _moved(parameters)
         end += part.nbytes
-    if not all(parameter.is_contiguous() for parameter in parameters):
-        return _moved(parameters)
     return first.as_strided((sum(map(len, parameters)), *first.shape[1:]), first.stride())
 
 

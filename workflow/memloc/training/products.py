@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
+from memloc.machine.device import same_products
 from memloc.models.adapters import belongs_to_adapter
 from memloc.models.alike import CANT, TOLERANCE, alike
 from memloc.models.layer_stack import forwards_replaced
@@ -91,7 +92,8 @@ def find_products(model: PreTrainedModel) -> list[Product]:
     inputs, was_training = toy_inputs(model, rows=2), model.training
     model.eval()  # nothing is dropped, and no random number drawn
     theirs: list[Tensor] = []
-    with _without_tf32():
+    with same_products():
+        torch.set_float32_matmul_precision("highest")  # what TF32 rounds away would part products
         groups = siblings_in(
             model,
             lambda name: name.rpartition(".")[0] in plain and not belongs_to_adapter(name),
@@ -121,16 +123,6 @@ def _are_right(
         return False
     coarse = min(p.itemsize for product in products for p in product.weight.masters) < 4
     return alike(ours, theirs, COARSE if coarse else TOLERANCE)
-
-
-@contextmanager
-def _without_tf32() -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _is_plain(part: nn.Module) -> bool:

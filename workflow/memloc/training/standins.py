@@ -25,8 +25,8 @@ class StandIns:
     type.
     """
 
-    def __init__(self, model: PreTrainedModel, precision: str, joined: bool = True):
-        self.products = find_products(model) if joined else []
+    def __init__(self, model: PreTrainedModel, precision: str):
+        self.products = find_products(model)
         joint = [stand_in for product in self.products for stand_in in product.stand_ins]
         taken = {id(master) for stand_in in joint for master in stand_in.masters}
         self._places = [
