@@ -27,9 +27,11 @@ setup: $(READY)
 $(READY): envs/requirements.lock envs/demo.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("memloc needs Python >= 3.11; name one: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement envs/requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --only-binary :all: --requirement envs/demo.lock
+	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-compile --require-hashes --only-binary :all: --requirement envs/demo.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@# pip compiles on one core; some packages ship tests in a syntax of newer Pythons
+	@$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
 	@touch $@
 
 demo: $(READY)

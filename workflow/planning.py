@@ -268,7 +268,9 @@ def _chosen(part: Part) -> list[Any]:
     # at the end of a dry run Snakemake takes all jobs as finished
     planned = part.workflow.dag.needrun_jobs(exclude_finished=False)
     names = part.names()
-    return [job for job in planned if job.output and job.rule.name in names]
+    ours = [job for job in planned if job.output and job.rule.name in names]
+    # Snakemake's order varies: a plan read twice must give the same figures.
+    return sorted(ours, key=lambda job: str(job.output[0]))
 
 
 def refuse(reason: str | None) -> None:
