@@ -78,12 +78,11 @@ def _members(thing: Any) -> list[str]:
     return found
 
 
-def executed(path: Path) -> nbformat.NotebookNode:
+def executed(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """A notebook run from top to bottom, with this clone's library; errors of its cells raise."""
-    notebook = nbformat.read(path, as_version=4)
     paths = [str(LIBRARY), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": path.parent}})
+    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": DOCS}})
     client.execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of each cell: another file at every run
@@ -99,7 +98,7 @@ def notebooks() -> list[Path]:
 def main() -> None:
     (DOCS / "api.md").write_text(api_page(), encoding="utf-8")
     for path in notebooks():
-        nbformat.write(executed(path), path)
+        nbformat.write(executed(nbformat.read(path, as_version=4)), path)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import cache
 
 import torch
 from torch import nn
@@ -47,6 +48,12 @@ def examples(rows=20, seed=3):
     )
 
 
+@cache
+def kept_models(family):
+    """The same, which nobody changes."""
+    return models(family)
+
+
 def models(family):
     """theta_M2 and theta_P; of "adapted NAME", theta_M2 with an adapter, and with a fresh one."""
     if family.startswith("adapted "):
@@ -83,7 +90,7 @@ def plain_window(family, window, recipe=RECIPE):
 
     Only the seed of each layer's dropout is set, from outside, by hooks.
     """
-    memorised, pretrained = models(family)
+    memorised, pretrained = kept_models(family)
     model = copy.deepcopy(memorised)
     layers, theirs = find_layers(model), find_layers(pretrained)
     model.requires_grad_(False)

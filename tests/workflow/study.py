@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from compileall import compile_dir
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -57,12 +58,24 @@ def _ready_workflow() -> Path:
     return folder
 
 
+def copy_folder(source: Path, folder: Path, **how) -> None:
+    """A folder's copy that tests may edit; bytecode, which is only ever replaced, is linked."""
+
+    def copy(file: str, target: str) -> None:
+        with suppress(OSError):  # on another disk
+            if "__pycache__" in file:
+                return os.link(file, target)
+        shutil.copy2(file, target)
+
+    shutil.copytree(source, folder, symlinks=True, copy_function=copy, **how)
+
+
 def _copy(source: Path, folder: Path) -> None:
     leave_out = ("results", "*.pyc.*", *(["__pycache__"] if source == ROOT else []))
     for path in map(source.joinpath, OWN):
         if path.is_dir():
             ignored = shutil.ignore_patterns(*leave_out)
-            shutil.copytree(path, folder / path.name, ignore=ignored, dirs_exist_ok=True)
+            copy_folder(path, folder / path.name, ignore=ignored, dirs_exist_ok=True)
         else:
             shutil.copy2(path, folder / path.name)
 
@@ -139,7 +152,7 @@ def write_study(folder: Path, examined: bool = False, **changes) -> Path:
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
     if examined:
-        shutil.copytree(examined_model(), folder / "resources", symlinks=True)
+        copy_folder(examined_model(), folder / "resources")
     return folder
 
 

@@ -1,14 +1,13 @@
 """The control setup on a tiny model: what its target makes, and what its checks refuse."""
 
 import re
-import shutil
 
 import pandas as pd
 import pytest
 import yaml
 from transformers import AutoModelForSequenceClassification
 
-from study import ROOT, planned, snakemake, write_model, write_study, write_task
+from study import ROOT, copy_folder, planned, snakemake, write_model, write_study, write_task
 
 SUMMARY = "results/summary"
 CONTROL = {
@@ -105,7 +104,7 @@ def test_thresholds_train_only_what_they_can_change(finished):
 def test_the_budget_leaves_out_finished_jobs_of_other_studies(finished, tmp_path):
     """Their records lie beside those of this study, whose configuration doesn't describe them."""
     folder = tmp_path / "study"
-    shutil.copytree(finished, folder, symlinks=True)
+    copy_folder(finished, folder)
     for name in ("other", "aid"):
         (folder / f"my-tasks/{name}.yaml").unlink()
     study = yaml.safe_load((folder / "study.yaml").read_text())

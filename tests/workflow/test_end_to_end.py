@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,16 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import warm
 from memloc.study.techniques import TECHNIQUES
-from study import N_LAYERS, PATIENCE, ROOT, planned, snakemake, surroundings, write_study
+from study import (
+    N_LAYERS,
+    PATIENCE,
+    ROOT,
+    copy_folder,
+    planned,
+    snakemake,
+    surroundings,
+    write_study,
+)
 
 RUN = Path("results/toy/tiny/seed1")
 
@@ -37,7 +45,7 @@ def fresh(tmp_path_factory):
 def copy(finished, tmp_path):
     """A finished study of a test's own, times and Snakemake's records kept."""
     folder = tmp_path / "study"
-    shutil.copytree(finished, folder, symlinks=True)
+    copy_folder(finished, folder)
     return folder
 
 

@@ -11,7 +11,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 from memloc.__main__ import main
-from study import copy_workflow, planned, snakemake, write_study
+from study import copy_folder, copy_workflow, planned, snakemake, write_study
 
 RUN = "results/toy/tiny/seed1"
 FINAL = f"{RUN}/perturbed/final"
@@ -46,7 +46,7 @@ def made(tmp_path_factory):
 def given(made, tmp_path):
     """The same results in another folder, without Snakemake's metadata."""
     folder = tmp_path / "given"
-    shutil.copytree(made, folder, symlinks=True, ignore=shutil.ignore_patterns(".snakemake"))
+    copy_folder(made, folder, ignore=shutil.ignore_patterns(".snakemake"))
     return folder
 
 

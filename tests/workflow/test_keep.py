@@ -1,11 +1,10 @@
 """Checkpoints that `keep_checkpoints` lets go: nothing re-runs for them until they are needed."""
 
 import re
-import shutil
 
 import pytest
 
-from study import copy_workflow, planned, snakemake, write_study
+from study import copy_folder, copy_workflow, planned, snakemake, write_study
 
 SEED = "results/toy/tiny/seed1"
 WINDOW = f"{SEED}/retrain/1-1.tsv"
@@ -56,7 +55,7 @@ def test_a_window_asked_for_later_leaves_the_rest_finished(kept, tmp_path):
     """What is trained again has the bits it had, so that nothing that used it runs again."""
     finished, setting = kept
     folder = tmp_path / "study"
-    shutil.copytree(finished, folder, symlinks=True)
+    copy_folder(finished, folder)
     digest = (folder / f"{FOLDERS['theta_M2']}.sha256").read_text()
     snakemake(folder, WINDOW)
     assert (folder / WINDOW).exists()

@@ -9,6 +9,7 @@ import pytest
 from driver import Results
 from study import (
     PATIENCE,
+    copy_folder,
     holding,
     let_go,
     planned,
@@ -38,7 +39,7 @@ def shared(tmp_path_factory):
 def lost(shared, tmp_path):
     """The same study, its results moved on and Snakemake's metadata lost."""
     folder = tmp_path / "study"
-    shutil.copytree(shared, folder, symlinks=True)
+    copy_folder(shared, folder)
     shutil.rmtree(folder / ".snakemake")
     return folder
 
@@ -92,7 +93,7 @@ def test_results_of_which_nothing_is_known_are_taken_when_that_is_meant(lost):
 
 def test_a_flipped_bit_stops_the_next_job_that_reads_it(shared, tmp_path):
     folder = tmp_path / "study"
-    shutil.copytree(shared, folder, symlinks=True)
+    copy_folder(shared, folder)
     content = bytearray((folder / DATA).read_bytes())
     content[len(content) // 2] ^= 1
     (folder / DATA).write_bytes(content)

@@ -73,6 +73,8 @@ def serve(place: str, executable: str) -> None:
     gc.disable()
     for name in READ:
         __import__(name)
+    _ready_transformers()
+    os.fsync = os.fdatasync = lambda file: None  # no power fails while tests run
     gc.freeze()  # no fork looks for garbage among what was read, and copies it by looking
     gc.enable()
     running: dict[int, tuple[int, socket.socket]] = {}  # open end of a process: it, and who asked
@@ -99,6 +101,13 @@ def serve(place: str, executable: str) -> None:
                 for file in files:
                     os.close(file)
                 running[os.pidfd_open(process)] = process, connection
+
+
+def _ready_transformers() -> None:
+    """Have what transformers makes before it loads its first model."""
+    from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+    get_checkpoint_conversion_mapping("bert")
 
 
 def _end(end: int, process: int, connection: socket.socket) -> None:

@@ -50,6 +50,7 @@ def reached(
     return sorted(found.items())
 
 
+@cache
 def _file(name: str, package: Path) -> Path:
     """The file of a module, or of a package that is imported from itself."""
     place = package.joinpath(*name.split("."))

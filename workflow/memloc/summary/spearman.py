@@ -26,10 +26,10 @@ POSITIVE, NEGATIVE, NONE, FEW = "positive", "negative", "none", "too few tasks"
 NUMBERS = ("rho", "p", "ci_low", "ci_high", "rho_pooled")
 
 
-def grid(pairs: pd.DataFrame, value: str, tasks: Sequence[str]) -> np.ndarray:
-    """A column of a frame of pairs as an array (strata, tasks), nan where a pair is missing."""
-    wide = pairs.pivot(index="stratum", columns="task", values=value)
-    return wide.reindex(columns=tasks).to_numpy(float)
+def grids(pairs: pd.DataFrame, tasks: Sequence[str]) -> list[np.ndarray]:
+    """x and y of a frame of pairs as arrays (strata, tasks), nan where a pair is missing."""
+    wide = pairs.pivot(index="stratum", columns="task", values=["x", "y"])
+    return [wide[name].reindex(columns=tasks).to_numpy(float) for name in ("x", "y")]
 
 
 def residual_ranks(values: np.ndarray, held: np.ndarray) -> np.ndarray:
@@ -121,12 +121,11 @@ def correlate(pairs: pd.DataFrame, seed: int, held: Sequence[str] = ()) -> dict:
     result |= {"n": len(tasks), "n_pairs": len(pairs), "claim": FEW, "decided": "", "note": ""}
     if len(tasks) < LEAST:
         return result | {"note": TOO_SMALL}
-    fixed = pairs.groupby("task", sort=False)[list(held)].first().loc[tasks].to_numpy(float)
-    fixed = fixed[:, np.ptp(fixed, axis=0) > 0] if fixed.size else np.empty((len(tasks), 0))
-    x, y = (
-        np.array([residual_ranks(row, fixed) for row in grid(pairs, name, tasks)])
-        for name in ("x", "y")
-    )
+    fixed = np.empty((len(tasks), 0))
+    if held:
+        fixed = pairs.groupby("task", sort=False)[list(held)].first().loc[tasks].to_numpy(float)
+        fixed = fixed[:, np.ptp(fixed, axis=0) > 0]
+    x, y = (np.array([residual_ranks(row, fixed) for row in rows]) for rows in grids(pairs, tasks))
     told = x.any(axis=1) & y.any(axis=1)
     if not told.any():
         left = "constant values" + (" once these are held fixed" if len(held) else "")
