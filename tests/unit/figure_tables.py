@@ -123,7 +123,7 @@ class Study:
         return self.named("layer_weights", "probe_f1")
 
     def techniques(self, folder):
-        return self.named("layer_weights")
+        return self.named("layer_weights", "mcog")
 
     def one_layer(self, folder):
         return self.named("one_layer")

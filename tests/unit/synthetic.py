@@ -1,10 +1,12 @@
 """Synthetic tables of a whole study, shaped like real ones, for tests of summaries and figures."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
+from memloc.figures import style
 from memloc.figures.draw import draw
 from memloc.generalise.detection import CLEANLAB, LOSS, MEMORISATION
 from memloc.generalise.detection import COLUMNS as DETECTION
@@ -27,6 +29,7 @@ from memloc.summary.weights import TECHNIQUES, Run, summarise_runs
 from memloc.summary.windows import window_table
 from memloc.windows import all_windows
 
+COARSE = {"pdf.fonttype": 3}  # letters as shapes: the same picture, sooner
 TEMPLATES = Path(__file__).parents[2] / "workflow" / "report"
 
 TASKS = {
@@ -295,7 +298,8 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
         wanted.append(("training", {"model": model}, histories, keys))
         wanted.append(("layer_weights", {"model": model}, curves, ()))
         if len(techniques) > 1:
-            wanted.append(("techniques", {"model": model}, weights, ()))
+            both = weights | {"mcog": tables["mcog"]}
+            wanted.append(("techniques", {"model": model}, both, ()))
     wanted.append(("one_layer", {}, {"one_layer": tables["one_layer"]}, ()))
     wanted.append(("mcog", {}, weights | {"mcog": tables["mcog"]}, ()))
     if len(models) > 1:
@@ -307,6 +311,7 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
     for kind, chosen, inputs, keys in wanted:
         name = "_".join([kind, *chosen.values()])
         pdf, png = (str(folder / "figures" / f"{name}.{end}") for end in ("pdf", "png"))
-        draw(KINDS[kind].drawer, [pdf, png], inputs, tasks, models, chosen, keys)
+        with patch.dict(style.SAVED, COARSE):
+            draw(KINDS[kind].drawer, [pdf, png], inputs, tasks, models, chosen, keys)
         pictures.append({"kind": kind, "png": png, "pdf": pdf, "wildcards": chosen})
     return pictures

@@ -52,7 +52,7 @@ def draw_all(tasks, models, seeds, techniques, n_layers):
     found = {
         "matrices": matrices(dict.fromkeys(tasks, windows), tasks, "OPT · Layer swapping"),
         "curves": layer_curves(weights, frames["probe_f1"], tasks, models, model),
-        "techniques": technique_curves(weights, tasks, models, model),
+        "techniques": technique_curves(weights, frames["mcog"], tasks, models, model),
         "one_layer": one_layer(frames["one_layer"], tasks, models),
         "mcog": mcog(frames["mcog"], weights, tasks, models),
         "averages": mcog_averages(frames["mcog"], weights, tasks, models),

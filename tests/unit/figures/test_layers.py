@@ -62,10 +62,15 @@ def test_techniques_side_by_side_all_peak_at_one():
     weights = frames["layer_weights"]
     spike = (weights["technique"] == "gradients") & (weights["layer"] == 2)
     weights.loc[spike, "weight"] = 50.0
-    figure = technique_curves(weights, synthetic.OWN, {"mini": {}}, "mini")
+    mcog = frames["mcog"].assign(found="yes")
+    task = next(iter(synthetic.OWN))
+    mcog.loc[mcog["task"].eq(task) & mcog["technique"].eq("swapping"), "found"] = "no"
+    figure = technique_curves(weights, mcog, synthetic.OWN, {"mini": {}}, "mini")
     lines = [line.get_ydata() for axes in figure.axes for line in axes.lines]
     assert len(lines) == 4 and all(np.max(line) == 1 for line in lines)
     assert "= 1" in figure.get_supylabel()
+    pale = [line.get_alpha() for axes in figure.axes for line in axes.lines]
+    assert pale == [0.4, None, None, None], "what found nothing, and that alone, is pale"
     plt.close(figure)
 
 

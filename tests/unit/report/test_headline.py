@@ -52,6 +52,7 @@ def test_sides_are_those_of_the_tables_column(tmp_path):
     paths = {name: str(tmp_path / f"{name}.tsv") for name in ("mcog", "layer_weights")}
     found = headline(Content("T", paths, [], synthetic.MODELS, synthetic.TASKS, {}, ""))
     (how,) = found["more"]
+    assert "(of the paper's techniques × models)" in how  # no others count
     assert "adjusted for 2 tasks" in how and "resampling examples" in how
 
 

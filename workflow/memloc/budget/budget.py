@@ -154,7 +154,11 @@ def _notes(jobs: Sequence[Job], model: CostModel) -> list[str]:
     names = {j.wildcards["model"] for j in jobs if "model" in j.wildcards}
     sizes = {name: model.sizes.model(name) for name in names}
     measured = sum(on_device(m.stage) for m in model.measured)
-    rates = f"{measured} finished device jobs" if measured else "default, nothing measured yet"
+    rates = (
+        f"{measured} finished device jobs"
+        if measured
+        else "default, no device job has finished yet"
+    )
     notes: list[str | None] = [
         f"device: {model.device} ({model.device_basis}); rates: {rates}{_setting(model)}"
     ]

@@ -20,7 +20,8 @@ READ_AT_MOST = 40  # files of a rule that are read, spread over all it has
 
 KEPT = ("recipe", "reading", "precision", "jobs_per_gpu", "device_bytes")  # of a job's record
 DEEP = {"subject": SUBJECTS, "checkpoint": CHECKPOINTS}  # wildcards that hold slashes
-WILDCARD = re.compile(r"{(\w+)[^}]*}")
+# A name, and what its rule allows: two rules' files may differ in that alone.
+WILDCARD = re.compile(r"{(\w+)(?:,((?:[^{}]|{\d+(?:,\d*)?})*))?}")
 
 
 def finished_jobs(
@@ -31,7 +32,7 @@ def finished_jobs(
     """Jobs whose benchmark file exists: the job, its device, its seconds, and when it ended.
 
     `patterns`: rule -> its benchmark file and the records that may lie beside its results, all
-    with {wildcards}. Seconds are the benchmark's, or the record's where a resumed job took more.
+    with {wildcards}, or {wildcards,and what they may be}. Seconds are the benchmark's, or the record's where a resumed job took more.
     """
     found = []
     for rule, (benchmark, records) in patterns.items():
@@ -78,14 +79,14 @@ def compare(
 
 def _matching(pattern: str, root: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """Existing files of a pattern with their wildcards, in the order of their names."""
-    expression, seen = "", set()
-    for number, piece in enumerate(WILDCARD.split(pattern)):
-        if number % 2 == 0:
-            expression += re.escape(piece)
-        else:
-            allowed = DEEP.get(piece, "[^/]+")
-            expression += f"(?P={piece})" if piece in seen else f"(?P<{piece}>{allowed})"
-            seen.add(piece)
+    expression, end, seen = "", 0, set()
+    for found in WILDCARD.finditer(pattern):
+        name, allowed = found[1], found[2] or DEEP.get(found[1], "[^/]+")
+        expression += re.escape(pattern[end : found.start()])
+        expression += f"(?P={name})" if name in seen else f"(?P<{name}>{allowed})"
+        end = found.end()
+        seen.add(name)
+    expression += re.escape(pattern[end:])
     wide = WILDCARD.sub(lambda found: "**" if found[1] in DEEP else "*", pattern)
     for name in sorted(glob.glob(wide, root_dir=root, recursive=True)):
         match = re.fullmatch(expression, name)

@@ -44,7 +44,7 @@ def edit_fronts(frame: pd.DataFrame, tasks: Entries, models: Entries, model: str
                 part = chosen[(chosen["task"] == name) & (chosen["technique"] == technique)]
                 _front(axes, part, technique)
             axes.axvline(100 * ACCURACY_LOST, color="#888888", ls=":", lw=0.8)
-            axes.set_ylim(-0.04, 1.04)
+            axes.set_ylim(-0.08, 1.08)  # whole marks at both ends
             axes.set_title(styles[name].label, color=styles[name].colour)
         label_lowest(panels, columns, "accuracy lost (points)")
         figure.supylabel("noise undone")

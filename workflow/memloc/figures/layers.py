@@ -212,16 +212,20 @@ def one_layer(frame: pd.DataFrame, tasks: Entries, models: Entries) -> Figure:
     return figure
 
 
-def technique_curves(weights: pd.DataFrame, tasks: Entries, models: Entries, model: str) -> Figure:
+def technique_curves(
+    weights: pd.DataFrame, mcog: pd.DataFrame, tasks: Entries, models: Entries, model: str
+) -> Figure:
     """A panel per task, a line per technique, scaled to its own largest weight.
 
     Scaled to a common mean instead, a technique that puts all its weight on one layer would flatten
-    the lines of the others.
+    the lines of the others. What found nothing is pale: scaled, its noise would look like the rest.
     """
+    nothing = mcog[(mcog["model"] == model) & mcog["found"].eq("no")]
+    pale = set(zip(nothing["task"], nothing["technique"], strict=True))
     chosen = weights[(weights["model"] == model) & weights["weight"].notna()]
     styles = task_styles(tasks)
     names = [t for t in styles if t in set(chosen["task"])]
-    techniques = present(TECHNIQUES, chosen["technique"])
+    techniques, drawn = present(TECHNIQUES, chosen["technique"]), set()
     n_layers = int(chosen["layer"].max())
     width = max(2.2, LAYER_WIDTH * n_layers)
     with look():
@@ -237,7 +241,12 @@ def technique_curves(weights: pd.DataFrame, tasks: Entries, models: Entries, mod
                     continue
                 colour, marker, line = technique_mark(technique)
                 scaled = part["weight"] / part["weight"].max()
-                axes.plot(part["layer"], scaled, color=colour, marker=marker, ls=line, ms=3)
+                (curve,) = axes.plot(
+                    part["layer"], scaled, color=colour, marker=marker, ls=line, ms=3
+                )
+                if (name, technique) in pale:
+                    curve.set(alpha=0.4, lw=0.7, markerfacecolor="white")
+                drawn.add(technique)
             axes.set_title(styles[name].label, color=styles[name].colour)
             axes.set_ylim(-0.05, 1.08)
             layer_ticks(axes.xaxis, n_layers)
@@ -246,7 +255,7 @@ def technique_curves(weights: pd.DataFrame, tasks: Entries, models: Entries, mod
         handles = [
             handle(label=technique_label(t), color=technique_mark(t)[0],
                        marker=technique_mark(t)[1], ls=technique_mark(t)[2])
-            for t in techniques
+            for t in techniques if t in drawn
         ]  # fmt: skip
         legend_below(figure, handles)
         figure.suptitle(label_of(models, model))
@@ -265,5 +274,6 @@ def layer_weights_figure(given: Given) -> Figure:
 
 
 def techniques_figure(given: Given) -> Figure:
-    """Drawn from the summary's table layer_weights."""
-    return technique_curves(given.read("layer_weights"), given.tasks, given.models, given.model)
+    """Drawn from the summary's tables layer_weights and mcog."""
+    frames = given.read("layer_weights"), given.read("mcog")
+    return technique_curves(*frames, given.tasks, given.models, given.model)

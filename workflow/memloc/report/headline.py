@@ -32,7 +32,7 @@ WORDS = {
     MIXED: "leans to either side, as techniques or models disagree",
 }  # fmt: skip
 DECIDED = (
-    "A side is named where more than half of the 95 % intervals (techniques × models) leave out "
+    "A side is named where more than half of the 95 % intervals ({kind} × models) leave out "
     "the middle, adjusted for {tasks}, and none does so on the other side; they come from "
     "resampling {basis}"
 )
@@ -112,8 +112,8 @@ def _decided(frame: pd.DataFrame) -> str:
             f"No side can be named for {number_of(count, 'task')}: there is one seed, and no table "
             "per example to make an interval from"
         )
-    basis = " or ".join(dict.fromkeys(told["resampled"]))
-    return DECIDED.format(tasks=number_of(count, "task"), basis=basis)
+    basis = ", or ".join(dict.fromkeys(told["resampled"]))
+    return DECIDED.format(kind=f"{_kind(frame)}s", tasks=number_of(count, "task"), basis=basis)
 
 
 def _named(content: Content, tasks: Sequence[str], count: int) -> str:

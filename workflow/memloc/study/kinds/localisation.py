@@ -94,14 +94,15 @@ vertical axes don't start at 0.
         section="techniques",
         title="Techniques side by side",
         alt="Line plots: relative layer weight of each technique against layer, for {names}.",
-        inputs=tables("layer_weights"),
+        inputs=tables("layer_weights", "mcog"),
         drawn_for=lambda s: by_model(s) if len(s.techniques) > 1 else [],
         caption="""
 **Techniques side by side** for {{ model }}: a panel per task, a line per technique, each scaled
 so that its largest weight is 1.
 Where lines run together the techniques agree on the layers that matter. Compare shapes, not
 heights: a line that falls steeply from its peak puts most of its weight on that layer, a flat
-one spreads it over all.
+one spreads it over all. A pale line with white marks is of a technique that found nothing in that
+task: its shape is noise.
 """,
     ),
     "one_layer": FigureKind(
