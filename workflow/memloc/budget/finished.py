@@ -32,7 +32,8 @@ def finished_jobs(
     """Jobs whose benchmark file exists: the job, its device, its seconds, and when it ended.
 
     `patterns`: rule -> its benchmark file and the records that may lie beside its results, all
-    with {wildcards}, or {wildcards,and what they may be}. Seconds are the benchmark's, or the record's where a resumed job took more.
+    with {wildcards}, or {wildcards,and what they may be}. Seconds are the benchmark's, or the
+    record's where a resumed job took more.
     """
     found = []
     for rule, (benchmark, records) in patterns.items():
