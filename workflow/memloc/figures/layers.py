@@ -245,7 +245,7 @@ def technique_curves(
                     part["layer"], scaled, color=colour, marker=marker, ls=line, ms=3
                 )
                 if (name, technique) in pale:
-                    curve.set(alpha=0.4, lw=0.7, markerfacecolor="white")
+                    curve.set(alpha=0.4, lw=0.7)
                 drawn.add(technique)
             axes.set_title(styles[name].label, color=styles[name].colour)
             axes.set_ylim(-0.05, 1.08)

@@ -101,8 +101,8 @@ vertical axes don't start at 0.
 so that its largest weight is 1.
 Where lines run together the techniques agree on the layers that matter. Compare shapes, not
 heights: a line that falls steeply from its peak puts most of its weight on that layer, a flat
-one spreads it over all. A pale line with white marks is of a technique that found nothing in that
-task: its shape is noise.
+one spreads it over all. A pale line is of a technique that found nothing in that task: its shape is
+noise.
 """,
     ),
     "one_layer": FigureKind(
