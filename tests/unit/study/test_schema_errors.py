@@ -34,7 +34,7 @@ def said(content, special=lambda fault, key: None):
         ({"names": [7]}, "names.0 = 7: YAML reads a number or date here (007 as 7"),
         ({"names": [float("nan")]}, "names.0 = nan: YAML reads a number"),
         ({"names": [], "rate": -1}, "rate = -1: -1 is less than the minimum of 0; meaning of"),
-        ({"names": [], "count": -1}, "of 0; see the guide"),
+        ({"names": [], "count": -1}, "of 0; the guide says what it may be"),
         ({"names": [], "inner": {"epoch": 1}}, "unknown key 'inner.epoch' (did you mean 'epochs'?"),
         ({"names": [], "x": 1}, "unknown key 'x'. Known: count, inner, names, rate"),
     ],

@@ -208,7 +208,7 @@ def _special(fault: Fault, key: str) -> str | None:
     if fault.validator == "oneOf":
         fixed = [way["const"] for way in fault.schema["oneOf"] if "const" in way]
         if fixed:
-            return f"{key} = {fault.instance!r}: give {fixed[0]} or a list; see config.yaml"
+            return f"{key} = {fault.instance!r}: give {fixed[0]} or a list"
     if fault.validator == "pattern" and key.endswith(".hub"):
         return (
             f"{key} = {shortly(fault.instance)} names no model of the hub: write it as its page "

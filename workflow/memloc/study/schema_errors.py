@@ -71,7 +71,7 @@ def _other(fault: Fault, key: str, guide: str) -> str:
     if fault.validator == "required":
         return f"{key or 'top level'}: {fault.message}; {guide} shows every key"
     meaning = fault.schema.get("description") if isinstance(fault.schema, dict) else None
-    remedy = f"meaning of the key: {meaning}" if meaning else f"see {guide}"
+    remedy = f"meaning of the key: {meaning}" if meaning else f"{guide} says what it may be"
     return f"{key or 'top level'} = {shortly(fault.instance)}: {_brief(fault)}; {remedy}"
 
 
