@@ -185,17 +185,22 @@ class Cluster:
             os.kill(pid, signal.SIGKILL)
             _wait(lambda: not _is_alive(pid, "slurmd"), "slurmd survives SIGKILL")
 
-    def stewards(self, number: str) -> list[int]:
-        """Processes of Slurm that watch over a job's steps on this node."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*/cmdline"):
+    def processes(self, number: str) -> list[int]:
+        """A job's processes on this node, those first by which Slurm watches over its steps."""
+        stewards, own = [], []
+        for place in Path("/proc").glob("[0-9]*"):
             try:
-                words = place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                words = (place / "cmdline").read_bytes().replace(b"\0", b" ")
+                environment = (place / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if words.startswith(f"slurmstepd: [{number}."):
-                found.append(int(place.parent.name))
-        return found
+            if words.startswith(f"slurmstepd: [{number}.".encode()):
+                stewards.append(int(place.name))
+            elif {b"SLURM_CLUSTER_NAME=memloc", f"SLURM_JOB_ID={number}".encode()} <= {
+                *environment
+            }:
+                own.append(int(place.name))
+        return stewards + own
 
     def stop(self) -> None:
         """Cancel all jobs, end the daemons, and take away the links."""
