@@ -188,6 +188,7 @@ class Cluster:
     def processes(self, number: str) -> list[int]:
         """A job's processes on this node, those first by which Slurm watches over its steps."""
         stewards, own = [], []
+        told = {b"SLURM_CLUSTER_NAME=memloc", f"SLURM_JOB_ID={number}".encode()}
         for place in Path("/proc").glob("[0-9]*"):
             try:
                 words = (place / "cmdline").read_bytes().replace(b"\0", b" ")
@@ -196,9 +197,7 @@ class Cluster:
                 continue
             if words.startswith(f"slurmstepd: [{number}.".encode()):
                 stewards.append(int(place.name))
-            elif {b"SLURM_CLUSTER_NAME=memloc", f"SLURM_JOB_ID={number}".encode()} <= {
-                *environment
-            }:
+            elif told <= {*environment}:
                 own.append(int(place.name))
         return stewards + own
 
