@@ -6,6 +6,7 @@ from contextlib import suppress
 from itertools import combinations
 
 import numpy as np
+from matplotlib.text import Text
 from PIL import Image
 
 from memloc.figures.fit import fit
@@ -69,6 +70,18 @@ def text_sizes(pdf):
     return found
 
 
+def is_asked_for(sizes, page):
+    """Whether a page has such sizes of text."""
+    wanted = [page.font_size * share for share in SHARES]
+    return all(any(abs(size - each) < 0.02 for each in wanted) for size in sizes)
+
+
+def drawn_sizes(figure):
+    """Sizes in points of all text that a figure shows."""
+    texts = figure.findobj(Text)
+    return {t.get_fontsize() for t in texts if t.get_visible() and t.get_text().strip()}
+
+
 def check_pdf(path, page):
     """Assert that a PDF has no Type 3 font, is no larger than a page, and has its sizes of text."""
     pdf = path.read_bytes()
@@ -76,8 +89,8 @@ def check_pdf(path, page):
     box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
     wide, high = (float(side) / 72 for side in box.groups())
     assert wide <= page.width + 0.01 and high <= page.height + 0.01, (wide, high)
-    sizes, wanted = text_sizes(pdf), [page.font_size * share for share in SHARES]
-    assert sizes and all(any(abs(s - w) < 0.02 for w in wanted) for s in sizes), sizes
+    sizes = text_sizes(pdf)
+    assert sizes and is_asked_for(sizes, page), sizes
 
 
 def check_png(path, dots=300):

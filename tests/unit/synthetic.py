@@ -288,6 +288,7 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
         for (c, m), of in matrices.items()
     ]
     weights = {"layer_weights": tables["layer_weights"]}
+    centres = weights | {"mcog": tables["mcog"]}
     curves = weights | {"probe_f1": tables["probe_f1"]}
     for model in models:
         keys, frames, _ = training_runs(tasks, [model], seeds)
@@ -298,12 +299,11 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
         wanted.append(("training", {"model": model}, histories, keys))
         wanted.append(("layer_weights", {"model": model}, curves, ()))
         if len(techniques) > 1:
-            both = weights | {"mcog": tables["mcog"]}
-            wanted.append(("techniques", {"model": model}, both, ()))
+            wanted.append(("techniques", {"model": model}, centres, ()))
     wanted.append(("one_layer", {}, {"one_layer": tables["one_layer"]}, ()))
-    wanted.append(("mcog", {}, weights | {"mcog": tables["mcog"]}, ()))
+    wanted.append(("mcog", {}, centres, ()))
     if len(models) > 1:
-        wanted.append(("mcog_averages", {}, weights | {"mcog": tables["mcog"]}, ()))
+        wanted.append(("mcog_averages", {}, centres, ()))
         for measure in ("mcog", "layer_weights"):
             given_table = {"correlations": tables["correlations"]}
             wanted.append(("correlations", {"measure": measure}, given_table, ()))

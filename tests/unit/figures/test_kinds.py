@@ -6,7 +6,14 @@ import matplotlib.pyplot as plt
 import pytest
 
 import synthetic
-from figure_checks import check_pdf, check_png, check_texts, text_sizes
+from figure_checks import (
+    check_pdf,
+    check_png,
+    check_texts,
+    drawn_sizes,
+    is_asked_for,
+    text_sizes,
+)
 from figure_tables import Study
 from memloc.figures import style
 from memloc.figures.fit import NOTE, fit
@@ -47,6 +54,8 @@ def test_every_kind_fits_its_page(kind, name, width, tmp_path, caplog, monkeypat
     figure = drawn(kind, STUDIES[name], page, tmp_path, ["pdf"] * both + ["png"])
     assert not caplog.records, caplog.records[0].message
     assert figure.get_figwidth() <= page.width + 0.01 and figure.get_figheight() <= page.height
+    sizes = drawn_sizes(figure)
+    assert sizes and is_asked_for(sizes, page), sizes
     if both:
         check_pdf(tmp_path / f"{kind}.pdf", page)
     check_png(tmp_path / f"{kind}.png", 100)
