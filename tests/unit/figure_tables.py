@@ -84,6 +84,13 @@ class Study:
         curves = summarise_curves(self.centroid_runs)
         return {"centroids": curves, "events": summarise_events(runs)}
 
+    @cached_property
+    def correlated(self):
+        """correlations.tsv, with all that a study can have."""
+        scores = synthetic.generalisation_scores(self.tasks, self.models)
+        frames = self.summary["layer_weights"], self.summary["mcog"]
+        return correlations(*frames, 0, self.centres["events"], scores)
+
     def windows(self, tasks):
         """Runs of some tasks of the model, and their tables of windows."""
         runs = [dict(task=t, model=self.model, seed=s) for t in tasks for s in self.seeds]
@@ -170,13 +177,9 @@ class Study:
         return {"example_shares": pd.DataFrame(rows)}, ()
 
     def correlations(self, folder):
-        frames = self.summary["layer_weights"], self.summary["mcog"]
-        return {"correlations": correlations(*frames, seed=0)}, ()
+        return {"correlations": self.correlated}, ()
 
-    def depth_correlations(self, folder):
-        scores = synthetic.generalisation_scores(self.tasks, self.models)
-        frames = self.summary["layer_weights"], self.summary["mcog"]
-        return {"correlations": correlations(*frames, 0, self.centres["events"], scores)}, ()
+    depth_correlations = correlations
 
     def binarised(self, folder):
         mcog, events = self.summary["mcog"], self.centres["events"]

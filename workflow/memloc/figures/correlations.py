@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.fit import CELL
 from memloc.figures.heat import heatmap
 from memloc.figures.page import page
 from memloc.figures.panels import grid_of, label_of, present, technique_label
@@ -65,8 +64,7 @@ def correlation_maps(frame: pd.DataFrame, measure: str, models: Entries) -> Figu
             ]
             heatmap(
                 values.to_numpy(float), axes, vmin=-1, vmax=1, cmap="RdBu_r",
-                annot=texts.to_numpy(), fmt="", annot_kws={"size": "x-small", "gid": CELL},
-                linewidths=0.5, cbar=False,
+                annot=texts.to_numpy(), linewidths=0.5, cbar=False,
                 xticklabels=labels, yticklabels=labels,
             )  # fmt: skip
             _cell_notes(axes, notes, list(values))

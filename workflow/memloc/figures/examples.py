@@ -9,7 +9,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.fit import CELL
 from memloc.figures.heat import heatmap
 from memloc.figures.page import page
 from memloc.figures.panels import grid_of, label_of, rows_of
@@ -57,8 +56,8 @@ def example_maps(frame: pd.DataFrame, tasks: Entries, models: Entries, model: st
             heatmap(
                 values, axes, vmin=0, vmax=max(most, 0.01), cmap="YlGnBu",
                 linewidths=0.4, cbar=False,
-                annot=np.vectorize(percent, otypes=[str])(np.nan_to_num(values)), fmt="",
-                annot_kws={"size": "x-small", "gid": CELL}, xticklabels=False, yticklabels=False,
+                annot=np.vectorize(percent, otypes=[str])(np.nan_to_num(values)),
+                xticklabels=False, yticklabels=False,
             )  # fmt: skip
             axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns))
             axes.set_yticks(np.arange(len(names)) + 0.5, labels)

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memloc.figures.draw import Given
-from memloc.figures.fit import CELL, NOTE
+from memloc.figures.fit import NOTE
 from memloc.figures.heat import heatmap
 from memloc.figures.page import page
 from memloc.figures.panels import (
@@ -77,8 +77,7 @@ def heat(axes: Axes, values: np.ndarray, scale: str, annotate: bool = True, **ba
     annotate = annotate and n_layers <= ANNOTATED
     heatmap(
         values, axes, vmin=0, vmax=1, cmap="YlGnBu", linewidths=0.4,
-        annot=np.vectorize(short)(values) if annotate else False, fmt="",
-        annot_kws={"size": "x-small", "gid": CELL}, **bar,
+        annot=np.vectorize(short)(values) if annotate else False, **bar,
     )  # fmt: skip
     layer_ticks(axes.xaxis, n_layers, first=0.5)
     layer_ticks(axes.yaxis, n_layers, first=0.5)
