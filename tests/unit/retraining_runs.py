@@ -106,9 +106,9 @@ def plain_window(family, window, recipe=RECIPE):
     step = 0
 
     def reseed(stage):
-        return lambda *_: (
-            torch.manual_seed(derive(SEED, "retraining dropout", step, stage)) and None
-        )
+        # torch.manual_seed, without what it writes down where there is no GPU
+        seed = torch.default_generator.manual_seed
+        return lambda *_: seed(derive(SEED, "retraining dropout", step, stage)) and None
 
     model.register_forward_pre_hook(reseed(0))
     for number, layer in enumerate(layers, start=1):

@@ -156,7 +156,8 @@ def put_adapter(model: PreTrainedModel, config: Any, folder: str | Path) -> None
 @torch.no_grad()
 def fill(model: PreTrainedModel, weights: dict[str, Tensor], folder: str | Path) -> None:
     """Give an adapted model the trained weights of a folder. Raises MemlocError unless they fit."""
-    named = {name: p for name, p in model.named_parameters() if name in trained_names(model)}
+    trained = trained_names(model)
+    named = {name: p for name, p in model.named_parameters() if name in trained}
     if wrong := misfits(named, weights):
         raise MemlocError(
             f"{folder}: the adapter doesn't fit a {type(model).__name__} of its base: "
