@@ -127,13 +127,13 @@ class Study:
         return self.windows(list(self.tasks)[-1:])
 
     def layer_weights(self, folder):
-        return self.named("layer_weights", "probe_f1")
+        return self.named("layer_weights", "probe_f1", "mcog")
 
     def techniques(self, folder):
         return self.named("layer_weights", "mcog")
 
     def one_layer(self, folder):
-        return self.named("one_layer")
+        return self.named("one_layer", "mcog")
 
     def mcog(self, folder):
         return self.named("mcog", "layer_weights")

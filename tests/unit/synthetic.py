@@ -289,7 +289,7 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
     ]
     weights = {"layer_weights": tables["layer_weights"]}
     centres = weights | {"mcog": tables["mcog"]}
-    curves = weights | {"probe_f1": tables["probe_f1"]}
+    curves = centres | {"probe_f1": tables["probe_f1"]}
     for model in models:
         keys, frames, _ = training_runs(tasks, [model], seeds)
         paths = [folder / "runs" / f"history_{model}_{i}.tsv" for i in range(len(keys))]
@@ -300,7 +300,7 @@ def _pictures(folder, tables, matrices, tasks, models, techniques, seeds):
         wanted.append(("layer_weights", {"model": model}, curves, ()))
         if len(techniques) > 1:
             wanted.append(("techniques", {"model": model}, centres, ()))
-    wanted.append(("one_layer", {}, {"one_layer": tables["one_layer"]}, ()))
+    wanted.append(("one_layer", {}, {name: tables[name] for name in ("one_layer", "mcog")}, ()))
     wanted.append(("mcog", {}, centres, ()))
     if len(models) > 1:
         wanted.append(("mcog_averages", {}, centres, ()))

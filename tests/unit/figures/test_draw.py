@@ -11,9 +11,10 @@ from figure_checks import check_texts, fitted, in_view, visible_axes
 from memloc.figures.correlations import correlation_maps
 from memloc.figures.draw import draw
 from memloc.figures.fonts import texts_of
-from memloc.figures.layers import layer_curves, one_layer, technique_curves
+from memloc.figures.layers import layer_curves, technique_curves
 from memloc.figures.matrices import matrices
 from memloc.figures.mcog import mcog, mcog_averages
+from memloc.figures.one_layer import one_layer
 from memloc.figures.training import training
 from memloc.store.fingerprint import reached
 from memloc.study.figures import KINDS
@@ -51,9 +52,9 @@ def draw_all(tasks, models, seeds, techniques, n_layers):
     windows = [synthetic.windows(0, seed, n_layers) for seed in seeds]
     found = {
         "matrices": matrices(dict.fromkeys(tasks, windows), tasks, "OPT · Layer swapping"),
-        "curves": layer_curves(weights, frames["probe_f1"], tasks, models, model),
+        "curves": layer_curves(weights, frames["probe_f1"], frames["mcog"], tasks, models, model),
         "techniques": technique_curves(weights, frames["mcog"], tasks, models, model),
-        "one_layer": one_layer(frames["one_layer"], tasks, models),
+        "one_layer": one_layer(frames["one_layer"], frames["mcog"], tasks, models),
         "mcog": mcog(frames["mcog"], weights, tasks, models),
         "averages": mcog_averages(frames["mcog"], weights, tasks, models),
         "training": training(pd.concat(history), outcomes, tasks, models, model),

@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,6 +19,8 @@ from memloc.figures.fit import Sheet
 from memloc.figures.page import page
 from memloc.figures.style import Entries, Styles
 from memloc.study.techniques import TECHNIQUES
+
+PALE = 0.4  # opacity of what a technique drew that found nothing
 
 
 def label_of(entries: Entries, name: str) -> str:
@@ -30,6 +33,12 @@ def technique_label(name: str, short: bool = False) -> str:
     if name not in TECHNIQUES:
         return name
     return TECHNIQUES[name].short if short else TECHNIQUES[name].label
+
+
+def found_nothing(mcog: pd.DataFrame) -> set[tuple[str, str, str]]:
+    """task, model and technique of each row of mcog.tsv in which the technique found nothing."""
+    rows = mcog[mcog["found"].eq("no")]
+    return set(zip(rows["task"], rows["model"], rows["technique"], strict=True))
 
 
 def present(order: Iterable[str], values: Iterable[str]) -> list[str]:

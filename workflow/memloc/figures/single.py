@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from memloc.explain.events import summarise_curves
 from memloc.figures.centroids import PLACE, TITLES, places_of_groups
-from memloc.figures.layers import heat, shown_matrix
+from memloc.figures.matrices import heat, shown_matrix
 from memloc.figures.panels import technique_label
 from memloc.figures.style import layer_ticks, look, technique_mark
 from memloc.study.techniques import TECHNIQUES

@@ -39,8 +39,9 @@ panel per task.
 Row x, column y is the mean share of noisy examples that lose their perturbed label, over all
 windows of x consecutive layers that include layer y.
 Read from top to bottom: the sooner a column darkens, the more its layer matters for
-memorisation. Errors are scaled so that modifying all layers (the bottom row) gives 1; a title says
-where they are not.
+memorisation. Errors are scaled so that modifying all layers (the bottom row) gives 1. A title says
+which share of noisy examples that is: where it is small, dark cells mean little. It also says where
+errors are not scaled.
 {% if "patching" in technique %}Patching replaces what θ_M2's layers added to the state by what
 θ_O's layers added. A late layer that only writes out what early layers decided therefore reverts
 examples too, which it doesn't in swapping.
@@ -66,7 +67,8 @@ rather than the task.
         caption="""
 **Memorisation error by window** for {{ task }} and {{ model }} ({{ technique }}), as Figure 3
 of the paper: the mean share of noisy examples that lose their perturbed label, over all windows of
-x consecutive layers (row) that include layer y (column).
+x consecutive layers (row) that include layer y (column). The title says which share modifying all
+layers gives, which is 1 here.
 """,
     ),
     "layer_weights": FigureKind(
@@ -75,7 +77,7 @@ x consecutive layers (row) that include layer y (column).
         section="techniques",
         title="Layer weights",
         alt="Line plots: layer weight, or F1 of probes, against layer, for {names}.",
-        inputs=tables("layer_weights", "probe_f1"),
+        inputs=tables("layer_weights", "probe_f1", "mcog"),
         drawn_for=by_model,
         caption="""
 **Layer weights** of {{ model }}, as Figures 5 and 13 of the paper: a row of panels per
@@ -83,7 +85,8 @@ technique, a column per group of tasks, a line per task.
 A higher weight means that the layer matters more for memorisation; bands are one standard
 deviation over seeds. A row of probing shows the F1 of probes that tell noisy from clean
 examples instead: where it rises from one layer to the next, the layer matters. Its dotted lines
-are the F1 of random guesses; a probe no better than those found no noise.
+are the F1 of random guesses; a probe no better than those found no noise. A pale line is of a
+technique that found nothing in that task: its shape is noise.
 Compare shapes rather than heights between rows, since the techniques' units differ. The
 vertical axes don't start at 0.
 """,
@@ -107,11 +110,11 @@ noise.
     ),
     "one_layer": FigureKind(
         name="one_layer",
-        drawer="figures.layers:one_layer_figure",
+        drawer="figures.one_layer:one_layer_figure",
         section="techniques",
         title="Largest error from one layer",
         alt="Dot plot: largest memorisation error from modifying one layer, by model.",
-        inputs=tables("one_layer"),
+        inputs=tables("one_layer", "mcog"),
         drawn_for=lambda s: once(s) if s.window_techniques else [],
         caption="""
 **Largest memorisation error from modifying a single layer**, as Figure 4 of the paper: a dot
@@ -120,7 +123,7 @@ Bars are one standard deviation over seeds. Low values mean that no layer on its
 memorised labels; the dotted line is at 0.15, below which most dots of the paper lie.
 Errors are scaled so that modifying all layers gives 1, except in panels whose title says that
 they are not normalised. An error exceeds 1 where one layer undoes more than all layers together;
-such a panel has an axis of its own.
+such a panel has an axis of its own. A pale dot is of a technique that found nothing in that task.
 """,
     ),
     "mcog": FigureKind(

@@ -40,8 +40,9 @@ of what would generalise: 0.10 above is the event “memorisation » generalisat
 "feed-forward", "attention": "attention"}.get(component, "attention or only feed-forward") }}
 blocks are swapped, and the rest of each layer stays.
 Read it like the matrix of whole layers. Errors are scaled so that swapping the blocks of all
-layers gives 1. Matrices can therefore be compared in shape but not in height, and small
-differences look large where the blocks alone undo little.
+layers gives 1; a title says which share of noisy examples that is. Matrices can therefore be
+compared in shape but not in height, and small differences look large where the blocks alone undo
+little.
 """,
     ),
     "components": FigureKind(
