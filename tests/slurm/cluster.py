@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -189,16 +189,11 @@ class Cluster:
         """A job's processes on this node, those first by which Slurm watches over its steps."""
         stewards, own = [], []
         told = {b"SLURM_CLUSTER_NAME=memloc", f"SLURM_JOB_ID={number}".encode()}
-        for place in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (place / "cmdline").read_bytes().replace(b"\0", b" ")
-                environment = (place / "environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
+        for pid, words, environment, _ in _running():
             if words.startswith(f"slurmstepd: [{number}.".encode()):
-                stewards.append(int(place.name))
-            elif told <= {*environment}:
-                own.append(int(place.name))
+                stewards.append(pid)
+            elif told <= environment:
+                own.append(pid)
         return stewards + own
 
     def stop(self) -> None:
@@ -222,16 +217,9 @@ class Cluster:
     def _strays(self) -> list[int]:
         """Processes of jobs that are still there: Slurm goes by process groups here, and a job
         whose slurmd was killed, or that hangs in its handler of SIGTERM, can escape it."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
-            try:
-                environment = (place / "environ").read_bytes().split(b"\0")
-                near = Path(os.readlink(place / "cwd")).is_relative_to(self.folder.parent)
-                if near and b"SLURM_CLUSTER_NAME=memloc" in environment:
-                    found.append(int(place.name))
-            except OSError:
-                continue
-        return found
+        ours = b"SLURM_CLUSTER_NAME=memloc"
+        near = self.folder.parent
+        return [pid for pid, _, told, at in _running() if ours in told and at.is_relative_to(near)]
 
     def run(self, *command: str, check: bool = True) -> str:
         """Output of a command of Slurm; without a controller it would wait for minutes."""
@@ -325,6 +313,17 @@ def _launch(command: list[str]) -> None:
     )
     if done.returncode:
         raise Unavailable(f"{command[0]} didn't start: {(done.stderr or done.stdout).strip()}")
+
+
+def _running() -> Iterator[tuple[int, bytes, set[bytes], Path]]:
+    """Of all processes: number, command line, environment, folder."""
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words, told = ((place / name).read_bytes() for name in ("cmdline", "environ"))
+            at = Path(os.readlink(place / "cwd"))
+        except OSError:  # it has ended, or is another user's
+            continue
+        yield int(place.name), words.replace(b"\0", b" "), set(told.split(b"\0")), at
 
 
 def _is_alive(pid: int, name: str) -> bool:
