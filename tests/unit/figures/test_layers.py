@@ -42,7 +42,7 @@ def test_the_title_says_what_modifying_all_layers_undoes():
         table["noisy_error_normalised"] = table["noisy_error"] / error if error else np.nan
     figure = matrices({"rte": tables}, synthetic.TASKS, "OPT")
     said = figure.axes[0].get_title().split("\n")
-    assert said[1].startswith("2 seeds") and said[2] == "1 = 3.0% of noisy examples"
+    assert said[1].startswith("2 seeds") and said[2] == "1 = 3% of noisy examples"
     plt.close(figure)
 
 

@@ -37,7 +37,7 @@ def shown_matrix(tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, int, str]:
         return *mean_matrix(tables, "noisy_error"), "not normalised"
     undone = [float(whole_window(table)["noisy_error"]) for table in tables]
     share = np.mean([error for error in undone if error > 0])  # without it, a seed isn't defined
-    return values, n_seeds, f"1 = {share:.1%} of noisy examples"
+    return values, n_seeds, f"1 = {100 * share:.3g}% of noisy examples"
 
 
 def heat(axes: Axes, values: np.ndarray, scale: str, annotate: bool = True, **bar: Any) -> None:
