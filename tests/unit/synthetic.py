@@ -29,7 +29,7 @@ from memloc.summary.weights import TECHNIQUES, Run, summarise_runs
 from memloc.summary.windows import window_table
 from memloc.windows import all_windows
 
-COARSE = {"pdf.fonttype": 3, "savefig.dpi": 75}  # letters as shapes: the same picture, sooner
+COARSE = {"pdf.fonttype": 3}  # letters as shapes: the same picture, sooner
 TEMPLATES = Path(__file__).parents[2] / "workflow" / "report"
 
 TASKS = {

@@ -47,7 +47,7 @@ def heat(axes: Axes, values: np.ndarray, scale: str, annotate: bool = True, **ba
     square=False for cells of the panel's shape.
     """
     bar = {
-        "cbar_kws": {"label": f"memorisation error ({scale})", "shrink": 0.8}, "square": True
+        "cbar_kws": {"label": f"memorisation error\n({scale})", "shrink": 0.8}, "square": True
     } | bar  # fmt: skip
     n_layers = len(values)
     annotate = annotate and n_layers <= ANNOTATED
