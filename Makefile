@@ -12,7 +12,7 @@ help:
 	@echo "make demo   set up and run the whole study small, on real data and a real model"
 	@echo "make quick  a page for a task of your own within twenty minutes (TASK=mine/reviews.yaml)"
 	@echo "make test   set up and run the tests"
-	@echo "make test-more   the tests that need a Chromium, or root's rights"
+	@echo "make test-more   kills, full disks, a second user (root), the page in a Chromium"
 	@echo "make test-slurm   the tests on a Slurm cluster of their own (Debian, root)"
 	@echo "make soak   kill a small study's jobs and driver at random (KILLS=20 SEED=0)"
 	@echo "make sweep  kill every kind of job before each change that it makes on the disk"
@@ -44,8 +44,8 @@ quick: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/quick --config 'task_folders=[$(patsubst %/,%,$(dir $(TASK)))]' 'tasks=[$(basename $(notdir $(TASK)))]' $(CONFIG)
 	@PYTHONPATH=workflow $(BIN)/python workflow/scripts/show.py results/quick
 
-# What needs a browser, or root's rights; without them these tests say so, and are skipped.
-MORE := tests/browser tests/chaos/test_two_users.py tests/chaos/test_disk_runs_full.py
+# What needs a browser or root's rights, without which these tests say so and are skipped; and kills.
+MORE := tests/browser tests/chaos
 test: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" python -m pytest $(MORE:%=--ignore=%)
 

@@ -41,6 +41,13 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def searched_once():
+    """So does what earlier tests imported: retraining looks for garbage after every group."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module")
 def one_thread():
     """Sums in one order: what is compared to the bit must not hang on how many cores there are."""
