@@ -44,7 +44,7 @@ quick: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" snakemake --profile profiles/quick --config 'task_folders=[$(patsubst %/,%,$(dir $(TASK)))]' 'tasks=[$(basename $(notdir $(TASK)))]' $(CONFIG)
 	@PYTHONPATH=workflow $(BIN)/python workflow/scripts/show.py results/quick
 
-# What needs a browser or root's rights, without which these tests say so and are skipped; and kills.
+# Kills, and what needs a browser or root's rights, without which its tests say so and are skipped.
 MORE := tests/browser tests/chaos
 test: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" python -m pytest $(MORE:%=--ignore=%)

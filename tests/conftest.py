@@ -43,7 +43,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="module", autouse=True)
 def searched_once():
-    """So does what earlier tests imported: retraining looks for garbage after every group."""
+    """What earlier tests imported stays, too: retraining looks for garbage after every group."""
     gc.collect()
     gc.freeze()
 
